@@ -1,0 +1,21 @@
+# infercast_add_library(<folder> [USES <folder>...] [LIBRARIES <target>...] [PRIVATE_LIBRARIES <target>...])
+#
+# Makes the static library infercast_<folder> from every .cc file of src/<folder>/. A folder that has none yet becomes
+# an INTERFACE library, so that its users can already name it. Files with a main function (main.cc) stay out.
+function(infercast_add_library folder)
+  cmake_parse_arguments(arg "" "" "USES;LIBRARIES;PRIVATE_LIBRARIES" ${ARGN})
+  set(target infercast_${folder})
+  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${folder}/*.cc")
+  list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
+  list(TRANSFORM arg_USES PREPEND infercast_)
+  if(sources)
+    add_library(${target} STATIC ${sources})
+    set(scope PUBLIC)
+    target_link_libraries(${target} PRIVATE ${arg_PRIVATE_LIBRARIES})
+  else()
+    add_library(${target} INTERFACE)
+    set(scope INTERFACE)
+  endif()
+  target_include_directories(${target} ${scope} "${PROJECT_SOURCE_DIR}/src" "${PROJECT_SOURCE_DIR}/include")
+  target_link_libraries(${target} ${scope} ${arg_USES} fmt::fmt ${arg_LIBRARIES})
+endfunction()
