@@ -1,0 +1,66 @@
+// An operator bound to a database: everything that does not change from step to step is resolved
+// (table slice, number format, neighbours), so a query is arithmetic over contiguous arrays.
+//
+// Binding never fails: what is wrong (missing table, missing FLOPS figure) is kept and answered by
+// every query, in the order of precedence of the operator's rules. Bound operators are immutable
+// and may be queried from any number of threads. They hold the store alive.
+//
+// A family adds itself by a header that defines `class BoundX { BoundX(const X&, const Database&);
+// Result<PerfResult> Query(const QueryContext&) const; }`, specialises BoundOf<X>, and is included
+// below.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/error.h"
+#include "operators/operator.h"
+#include "operators/perf_result.h"
+#include "operators/unbuilt.h"
+#include "tables/database.h"
+// Families (alphabetical).
+
+namespace infercast {
+
+namespace internal {
+template <typename Variant>
+struct BoundVariantOf;
+template <typename... Wire>
+struct BoundVariantOf<std::variant<Wire...>> {
+  using type = std::variant<typename BoundOf<Wire>::type...>;
+};
+}  // namespace internal
+
+using BoundVariant = internal::BoundVariantOf<OperatorVariant>::type;
+
+class BoundOperator {
+ public:
+  static BoundOperator Bind(const Operator& op, const Database& db);
+
+  Result<PerfResult> Query(const QueryContext& ctx) const {
+    return std::visit([&](const auto& bound) { return bound.Query(ctx); }, bound_);
+  }
+  const std::string& name() const { return name_; }
+  bool is_context_attention() const { return is_context_attention_; }
+  bool is_generation_attention() const { return is_generation_attention_; }
+  bool is_logits_gemm() const { return is_logits_gemm_; }  // a Gemm whose name has "logits_gemm"
+  const BoundVariant& bound() const { return bound_; }
+
+ private:
+  BoundOperator(BoundVariant bound, std::string name)
+      : bound_(std::move(bound)), name_(std::move(name)) {}
+
+  BoundVariant bound_;
+  std::string name_;
+  bool is_context_attention_ = false;
+  bool is_generation_attention_ = false;
+  bool is_logits_gemm_ = false;
+};
+
+// Resident weight bytes of an operator: structural, reads no table. Attention, communication and
+// memory-bound kinds hold none.
+double WeightBytes(const Operator& op);
+
+}  // namespace infercast
