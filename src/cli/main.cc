@@ -1,7 +1,16 @@
-// The infercast program.
-#include <fmt/core.h>
+// The infercast program: registers the subcommands, one file each, and runs the one asked for.
+#include <CLI/CLI.hpp>
 
-int main() {
-  fmt::print("infercast {}\n", INFERCAST_VERSION);
-  return 0;
+#include "cli/cli_context.h"
+#include "cli/data_command.h"
+#include "cli/version_command.h"
+
+int main(int argc, char** argv) {
+  infercast::CliContext context;
+  CLI::App app("Forecasts how fast a large language model will be served", "infercast");
+  app.set_version_flag("--version", "infercast " INFERCAST_VERSION);
+  infercast::AddGlobalOptions(app, context);
+  infercast::AddDataCommand(app, context);
+  infercast::AddVersionCommand(app, context);
+  return infercast::RunCommandLine(app, context, argc, argv);
 }
