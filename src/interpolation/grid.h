@@ -3,8 +3,10 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <span>
 
+#include "interpolation/kd_tree.h"
 #include "interpolation/resolved.h"
 #include "tables/table.h"
 
@@ -12,11 +14,22 @@ namespace infercast {
 
 constexpr int kMaxGridAxes = 4;
 
-// Search index over the leaves of one slice for holds (built once per slice at binding, shared).
+// Search index over the leaves of one slice for holds. Cheap to make; the tree is built at the
+// first hold. Thread-safe.
 class HoldIndex {
  public:
-  static std::shared_ptr<const HoldIndex> Build(const GridView& grid);
-  virtual ~HoldIndex() = default;
+  explicit HoldIndex(const GridView& grid) : grid_(grid) {}
+  static std::shared_ptr<const HoldIndex> Build(const GridView& grid) {
+    return std::make_shared<HoldIndex>(grid);
+  }
+  // Leaves in log2 coordinates; point i is leaf first_leaf() + i.
+  const KdTree& tree() const;
+  std::uint32_t first_leaf() const { return grid_.LeafRange().first; }
+
+ private:
+  GridView grid_;
+  mutable std::once_flag once_;
+  mutable std::unique_ptr<const KdTree> tree_;
 };
 
 // `grid` has as many axes as `coords`. `sqrt_axis`: axis whose blend runs in square-root space, or

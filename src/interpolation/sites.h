@@ -23,9 +23,9 @@ struct SiteCurvePoint {
 class SiteIndex {
  public:
   struct Options {
-    int neighbours = 4;
+    std::size_t neighbours = 4;
     double max_distance = 2.0;        // octaves, inclusive
-    int tail = 3;                     // curve points whose median utilisation is held
+    std::size_t tail = 3;             // curve points whose median utilisation is held
     bool own_curve_fallback = false;  // outside its own curve, ask the neighbours instead
   };
   // Sites in enumeration order (decides ties); each with its coordinates and its points ascending.
@@ -33,22 +33,42 @@ class SiteIndex {
     std::vector<double> coords;
     std::vector<SiteCurvePoint> curve;
   };
+
+  // What can be settled about a query's site before its curve coordinate is known.
+  struct Plan {
+    std::vector<double> site;
+    std::optional<std::uint32_t> own;
+    struct Candidate {
+      double distance;
+      std::uint32_t index;
+    };
+    std::vector<Candidate>
+        nearest;  // every other site by (distance, index); empty where not needed
+  };
+
   SiteIndex(std::vector<Site> sites, Options options);
-  ~SiteIndex();
 
   // GEMM slice of depth 3 (m, n, k): sites (n, k) in order of first appearance walking m, then n,
   // then k.
   static std::shared_ptr<const SiteIndex> BuildGemm(const GridView& m_n_k);
 
-  // Position of a site, to resolve repeated queries of one operator without searching.
-  std::optional<std::uint32_t> FindSite(std::span<const double> site) const;
+  std::size_t size() const { return sites_.size(); }
+  Plan Prepare(std::span<const double> site) const;
 
   // `sol(site coords..., q)` is called with the site coordinates followed by q.
-  ResolveResult Resolve(std::span<const double> site, double q, SolFunction sol) const;
+  ResolveResult Resolve(const Plan& plan, double q, SolFunction sol) const;
+  ResolveResult Resolve(std::span<const double> site, double q, SolFunction sol) const {
+    return Resolve(Prepare(site), q, sol);
+  }
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  ResolveResult OnCurve(const Site& site, double q, SolFunction sol) const;
+  ResolveResult FromNeighbours(const Plan& plan, double q, SolFunction sol) const;
+
+  std::vector<Site> sites_;
+  std::vector<std::vector<double>> logs_;  // per site
+  std::vector<std::uint32_t> by_coords_;   // site indices in lexicographic order of coordinates
+  Options options_;
 };
 
 }  // namespace infercast
