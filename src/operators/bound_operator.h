@@ -21,6 +21,7 @@
 #include "operators/unbuilt.h"
 #include "tables/database.h"
 // Families (alphabetical).
+#include "operators/forward_pass.h"
 
 namespace infercast {
 
