@@ -143,7 +143,7 @@ Result<MemoryUsage> EstimateMemory(const MemoryModel& model, const SystemSpec& s
 
   const double weights = model.context_weight_bytes / static_cast<double>(model.pp);
 
-  const double hidden = static_cast<double>(facts.num_heads * facts.head_size);
+  const double hidden = model.activation_width;
   const std::int64_t num_tokens =
       query.num_tokens != 0 ? query.num_tokens : (query.isl - query.prefix) * query.batch;
   const double tokens = static_cast<double>(num_tokens);

@@ -41,6 +41,7 @@ double DefaultStaticFraction(Backend backend, std::string_view version,
 struct MemoryModel {
   ModelFacts facts;
   Backend backend = Backend::kTrtllm;
+  double activation_width = 0;      // elements of the hidden state that activations count
   double context_weight_bytes = 0;  // sum over the prefill operators, all pipeline stages
   std::int64_t tp = 1, pp = 1, dp = 1, moe_ep = 1;
   std::int64_t nextn = 0;

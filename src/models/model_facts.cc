@@ -2,21 +2,10 @@
 #include "models/model_facts.h"
 
 #include <algorithm>
-#include <cmath>
+
+#include "base/float_division.h"
 
 namespace infercast {
-
-namespace {
-
-// floor(a / b) from the exact remainder, so that it never rounds up across an integer.
-double ExactFloorDiv(double a, double b) {
-  const double m = std::fmod(a, b);
-  const double q = (a - m) / b;
-  const double f = std::floor(q);
-  return q - f > 0.5 ? f + 1 : f;
-}
-
-}  // namespace
 
 double KvLayout::Bytes(std::int64_t seq) const {
   seq = std::max<std::int64_t>(seq, 0);
@@ -33,13 +22,13 @@ std::int64_t KvLayout::Capacity(double budget) const {
   if (!(budget > 0)) return 0;
   if (inverse == KvInverse::kLinear) {
     const double per_token = Bytes(1);
-    return per_token > 0 ? static_cast<std::int64_t>(ExactFloorDiv(budget, per_token)) : 0;
+    return per_token > 0 ? static_cast<std::int64_t>(ExactFloorDivide(budget, per_token)) : 0;
   }
   if (inverse == KvInverse::kAffine) {
     const double per_token = Bytes(1) - state_bytes;
     const double left = budget - state_bytes;
     if (!(left > 0) || !(per_token > 0)) return 0;
-    return static_cast<std::int64_t>(ExactFloorDiv(left, per_token));
+    return static_cast<std::int64_t>(ExactFloorDivide(left, per_token));
   }
   if (!(Bytes(1) > 0)) return 0;
   // Double until it no longer fits; a cache that stops growing (every layer windowed) fits any
