@@ -22,6 +22,10 @@
 #include "tables/database.h"
 // Families (alphabetical).
 #include "operators/forward_pass.h"
+#include "operators/mega_moe.h"
+#include "operators/moe.h"
+#include "operators/moe_all_to_all.h"
+#include "operators/moe_expert_compute.h"
 
 namespace infercast {
 
