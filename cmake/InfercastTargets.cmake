@@ -5,7 +5,7 @@
 function(infercast_add_library folder)
   cmake_parse_arguments(arg "" "" "USES;LIBRARIES;PRIVATE_LIBRARIES" ${ARGN})
   set(target infercast_${folder})
-  file(GLOB sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${folder}/*.cc")
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/${folder}/*.cc")
   list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
   list(TRANSFORM arg_USES PREPEND infercast_)
   if(sources)

@@ -1,0 +1,186 @@
+// Runs table descriptions over decoded files.
+#include "tables/readers/recipe.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace infercast {
+namespace {
+
+// Reads text cells as codes of a level; each dictionary entry of the file is interned once.
+KeyCell TextCell(RowFile& file, TableBuilder& builder, std::size_t level,
+                 const ParquetColumn* column,
+                 std::function<std::string(std::string_view)> rewrite = {}) {
+  std::vector<double> known;
+  if (column != nullptr) {
+    known.assign(column->dictionary.size(), std::numeric_limits<double>::quiet_NaN());
+  }
+  return [&file, &builder, level, column, rewrite = std::move(rewrite),
+          known = std::move(known)](std::size_t row) mutable -> double {
+    const std::string_view text = file.Text(column, row);
+    if (!file.ok()) return 0;
+    double& code = known[column->codes[row]];
+    if (std::isnan(code)) {
+      code = rewrite ? builder.Code(level, rewrite(text)) : builder.Code(level, text);
+    }
+    return code;
+  };
+}
+
+}  // namespace
+
+KeyColumn TextKey(std::string level, std::string_view column) {
+  return {std::move(level),
+          true,
+          {column},
+          [column](RowFile& file, TableBuilder& builder, std::size_t at) {
+            return TextCell(file, builder, at, file.Require(column));
+          }};
+}
+KeyColumn RewrittenTextKey(std::string level, std::string_view column,
+                           std::function<std::string(std::string_view)> rewrite) {
+  return {std::move(level),
+          true,
+          {column},
+          [column, rewrite](RowFile& file, TableBuilder& builder, std::size_t at) {
+            return TextCell(file, builder, at, file.Require(column), rewrite);
+          }};
+}
+KeyColumn OptionalTextKey(std::string level, std::string_view column, std::string fallback) {
+  return {std::move(level),
+          true,
+          {column},
+          [column, fallback](RowFile& file, TableBuilder& builder, std::size_t at) -> KeyCell {
+            const ParquetColumn* cells = file.Optional(column);
+            return [&builder, at, cells, fallback](std::size_t row) {
+              const auto text = RowFile::OptionalText(cells, row);
+              return builder.Code(at, text && !text->empty() ? *text : fallback);
+            };
+          }};
+}
+KeyColumn FixedTextKey(std::string level, std::string text) {
+  return {std::move(level),
+          true,
+          {},
+          [text](RowFile&, TableBuilder& builder, std::size_t at) -> KeyCell {
+            return [&builder, at, text](std::size_t) { return builder.Code(at, text); };
+          }};
+}
+KeyColumn U32Key(std::string level, std::string_view column) {
+  return {std::move(level),
+          false,
+          {column},
+          [column](RowFile& file, TableBuilder&, std::size_t) -> KeyCell {
+            const ParquetColumn* cells = file.Require(column);
+            return [&file, cells](std::size_t row) { return file.U32(cells, row); };
+          }};
+}
+KeyColumn U64Key(std::string level, std::string_view column) {
+  return {std::move(level),
+          false,
+          {column},
+          [column](RowFile& file, TableBuilder&, std::size_t) -> KeyCell {
+            const ParquetColumn* cells = file.Require(column);
+            return [&file, cells](std::size_t row) { return file.U64(cells, row); };
+          }};
+}
+KeyColumn OptionalU32Key(std::string level, std::string_view column, double fallback) {
+  return {std::move(level),
+          false,
+          {column},
+          [column, fallback](RowFile& file, TableBuilder&, std::size_t) -> KeyCell {
+            const ParquetColumn* cells = file.Optional(column);
+            return [&file, cells, fallback](std::size_t row) {
+              return file.OptionalU32(cells, row).value_or(fallback);
+            };
+          }};
+}
+KeyColumn SumKey(std::string level, std::string_view column, std::string_view other) {
+  return {std::move(level),
+          false,
+          {column, other},
+          [column, other](RowFile& file, TableBuilder&, std::size_t) -> KeyCell {
+            const ParquetColumn* a = file.Require(column);
+            const ParquetColumn* b = file.Require(other);
+            return [&file, a, b](std::size_t row) { return file.U32(a, row) + file.U32(b, row); };
+          }};
+}
+
+namespace {
+
+void ReadDescribedRows(const TableRecipe& recipe, RowFile& file, TableBuilder& builder,
+                       const LeafRule& adjust, std::uint64_t rank) {
+  std::vector<KeyCell> cells;
+  for (std::size_t i = 0; i < recipe.keys.size(); ++i) {
+    cells.push_back(recipe.keys[i].open(file, builder, i));
+  }
+  const ParquetColumn* latency = file.Require("latency");
+  const ParquetColumn* power = recipe.latency_only ? nullptr : file.Optional("power");
+  const RowRule only = recipe.only ? recipe.only(file) : RowRule();
+  std::vector<double> keys(cells.size());
+  for (std::size_t row = 0; row < file.num_rows() && file.ok(); ++row) {
+    if (!file.Passes(row) || (only && !only(row))) continue;
+    for (std::size_t i = 0; i < cells.size(); ++i) keys[i] = cells[i](row);
+    Leaf leaf;
+    leaf.latency = file.Real(latency, row) / recipe.latency_factor;
+    leaf.power = RowFile::OptionalReal(power, row).value_or(0);
+    leaf.energy = leaf.power * leaf.latency;
+    if (!file.ok()) return;
+    if (adjust) adjust(keys, leaf);
+    const std::uint64_t late_first =
+        recipe.duplicates == Duplicates::kLastInFile ? 0xFFFFFFFFULL - row : 0;
+    builder.Add(keys, leaf, rank << 32 | late_first);
+  }
+}
+
+}  // namespace
+
+std::expected<TableParts, LoadFailure> LoadRows(const TableRecipe& recipe,
+                                                std::span<const PlannedSource> plan,
+                                                const LoadContext& context) {
+  std::vector<TableBuilder::Level> levels;
+  std::vector<std::string_view> wanted = {"latency", "kernel_source"};
+  if (!recipe.latency_only) wanted.push_back("power");
+  for (const KeyColumn& key : recipe.keys) {
+    levels.push_back({key.level, key.is_text});
+    wanted.insert(wanted.end(), key.columns.begin(), key.columns.end());
+  }
+  wanted.insert(wanted.end(), recipe.more_columns.begin(), recipe.more_columns.end());
+
+  TableBuilder builder(std::move(levels));
+  const CustomReader custom = recipe.custom ? recipe.custom(context, recipe) : CustomReader();
+  const LeafRule adjust = recipe.adjust ? recipe.adjust(context, builder) : LeafRule();
+  for (std::size_t i = 0; i < plan.size(); ++i) {
+    const PlannedSource& planned = plan[i];
+    if (!planned.source.exists) continue;
+    auto columns = ReadParquet(planned.source.path, wanted);
+    if (!columns) return std::unexpected(LoadFailure{columns.error(), true});
+    RowFile file(*columns, planned.source, recipe.basenames[planned.basename]);
+    builder.BeginSource(static_cast<std::uint16_t>(i));
+    if (custom.read) {
+      custom.read(file, builder, planned.rank);
+    } else {
+      ReadDescribedRows(recipe, file, builder, adjust,
+                        recipe.duplicates == Duplicates::kLastInFile ? i : planned.rank);
+    }
+    if (!file.ok()) return std::unexpected(LoadFailure{file.error(), true});
+  }
+  if (custom.finish) {
+    if (const Status status = custom.finish(builder); !status) {
+      return std::unexpected(LoadFailure{status.error(), true});
+    }
+  }
+  if (builder.num_rows() == 0 && !recipe.empty_is_fine) {
+    return std::unexpected(LoadFailure{
+        Error{ErrorKind::kPerfDatabase,
+              fmt::format("no {} rows loaded from {} source(s) (first: {})", recipe.basenames[0],
+                          plan.size(), plan.empty() ? "none" : plan[0].source.path)},
+        false});
+  }
+  return std::move(builder).Finish();
+}
+
+}  // namespace infercast
