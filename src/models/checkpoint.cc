@@ -1,0 +1,253 @@
+// Look-up of checkpoints on this machine, and the merging of their quantisation files.
+#include "models/checkpoint.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <fstream>
+#include <set>
+#include <system_error>
+#include <utility>
+
+#include "models/family.h"
+
+namespace infercast {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kConfigSuffix = "_config.json";
+constexpr std::string_view kQuantSuffix = "_hf_quant_config.json";
+
+Result<std::string> ReadFile(const fs::path& path) {
+  constexpr std::uintmax_t kMaxBytes = std::uintmax_t{64} << 20;
+  std::error_code ec;
+  const std::uintmax_t size = fs::file_size(path, ec);
+  if (ec)
+    return Fail(ErrorKind::kIo, fmt::format("cannot read {}: {}", path.string(), ec.message()));
+  if (size > kMaxBytes) {
+    return Fail(
+        ErrorKind::kModelConfig,
+        fmt::format("{} is too large for a model configuration: {} bytes", path.string(), size));
+  }
+  std::ifstream in(path, std::ios::binary);
+  std::string text(static_cast<std::size_t>(size), '\0');
+  if (!in.read(text.data(), static_cast<std::streamsize>(size))) {
+    return Fail(ErrorKind::kIo, fmt::format("cannot read {}", path.string()));
+  }
+  return text;
+}
+
+Result<ModelConfig> LoadFiles(std::string name, const fs::path& config, const fs::path& quant) {
+  IC_ASSIGN(const std::string config_text, ReadFile(config));
+  std::string quant_text;
+  std::error_code ec;
+  if (fs::is_regular_file(quant, ec)) {
+    IC_ASSIGN(quant_text, ReadFile(quant));
+  }
+  Result<ModelConfig> model = ParseCheckpoint(std::move(name), config_text, quant_text);
+  if (!model) {
+    return Fail(model.error().kind, fmt::format("{}: {}", config.string(), model.error().message));
+  }
+  return model;
+}
+
+std::string FileStem(std::string_view name) {
+  std::string stem;
+  for (const char c : name) {
+    if (c == '/') {
+      stem += "--";
+    } else {
+      stem += c;
+    }
+  }
+  return stem;
+}
+
+std::string LowerCase(std::string_view text) {
+  std::string out(text);
+  std::ranges::transform(out, out.begin(), [](unsigned char c) { return std::tolower(c); });
+  return out;
+}
+
+// What stays of a name when spelling does not matter: no organisation, lower case, words joined by
+// '-', and without the "Meta-" that some publishers write.
+std::string SpellingKey(std::string_view name) {
+  std::string key = LowerCase(name.substr(name.rfind('/') + 1));
+  std::ranges::replace(key, '_', '-');
+  if (key.starts_with("meta-")) key.erase(0, 5);
+  if (const std::size_t meta = key.find("-meta-"); meta != std::string::npos) key.erase(meta, 5);
+  return key;
+}
+
+// Checkpoints of the same shape as a bundled one.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kSameShape = {{
+    {"llama-3.1-8b-instruct", "llama-3.1-8b"},
+    {"llama-3.1-70b-instruct", "llama-3.1-70b"},
+    {"llama-3.1-405b-instruct", "llama-3.1-405b"},
+    {"gemma-4-26b-a4b-it", "gemma-4-26b-a4b"},
+    {"mimo-7b-rl", "mimo-7b-base"},
+    {"mimo-7b-sft", "mimo-7b-base"},
+}};
+
+std::size_t EditDistance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+void MergeQuantisation(JsonNode& config, std::optional<JsonNode> hf_quant_config) {
+  if (config.kind != JsonNode::Kind::kObject) return;
+  if (hf_quant_config) {
+    const JsonView quantisation = JsonView(&*hf_quant_config)["quantization"];
+    const JsonView method = quantisation.FirstTruthy({"quant_algo", "quantization_algo"});
+    const JsonView kv = quantisation["kv_cache_quant_algo"];
+    JsonNode synthesised = JsonNode::Object();
+    if (method.Truthy())
+      synthesised.Set("quant_method", JsonNode::Text(LowerCase(method.Display())));
+    if (kv.Truthy()) {
+      synthesised.Set("kv_cache_quant_method", JsonNode::Text(LowerCase(kv.Display())));
+    }
+    if (config.Find("quantization_config") == nullptr && !synthesised.items.empty()) {
+      config.Set("quantization_config", std::move(synthesised));
+    }
+    config.Set("hf_quant_config", *std::move(hf_quant_config));
+  }
+  if (config.Find("quantization_config") != nullptr) return;
+  const JsonView root(&config);
+  const JsonView architectures = root["architectures"];
+  if (!architectures.is_array() || architectures.size() == 0) return;
+  const std::string_view name = architectures.Item(0).AsText().value_or("");
+  const FamilyEntry* family = FindFamily(name);
+  if (family == nullptr) return;
+  for (const Architecture& architecture : family->architectures) {
+    if (architecture.name != name || !architecture.nested) continue;
+    const JsonView nested = root["text_config"]["quantization_config"];
+    if (nested.exists()) config.Set("quantization_config", JsonNode(*nested.node()));
+    return;
+  }
+}
+
+Result<ModelConfig> ParseCheckpoint(std::string name, std::string_view config_text,
+                                    std::string_view hf_quant_text) {
+  IC_ASSIGN(JsonNode config,
+            ParseJson(ReplaceNonFiniteLiterals(std::string(config_text)), "config.json"));
+  std::optional<JsonNode> quant;
+  if (!hf_quant_text.empty()) {
+    IC_ASSIGN(quant, ParseJson(ReplaceNonFiniteLiterals(std::string(hf_quant_text)),
+                               "hf_quant_config.json"));
+  }
+  MergeQuantisation(config, std::move(quant));
+  return ParseModelConfig(std::move(name), std::make_shared<const JsonNode>(std::move(config)));
+}
+
+std::vector<std::string> BundledModels(const CheckpointSearch& search) {
+  std::set<std::string> names;
+  for (const fs::path& dir : search.config_dirs) {
+    std::error_code ec;
+    for (fs::directory_iterator it(dir, ec), end; !ec && it != end; it.increment(ec)) {
+      const std::string file = it->path().filename().string();
+      const std::size_t slash = file.find("--");
+      if (slash == std::string::npos || !file.ends_with(kConfigSuffix) ||
+          file.ends_with(kQuantSuffix)) {
+        continue;
+      }
+      names.insert(file.substr(0, slash) + "/" +
+                   file.substr(slash + 2, file.size() - kConfigSuffix.size() - slash - 2));
+    }
+  }
+  return {names.begin(), names.end()};
+}
+
+std::string ResolveSpelling(std::string_view name, const std::vector<std::string>& bundled) {
+  if (std::ranges::find(bundled, name) != bundled.end()) return std::string(name);
+  const auto unique_match = [&](const std::string& key) -> std::string {
+    std::string match;
+    for (const std::string& candidate : bundled) {
+      if (SpellingKey(candidate) != key) continue;
+      if (!match.empty()) return {};  // two checkpoints: the caller must say which
+      match = candidate;
+    }
+    return match;
+  };
+  const std::string key = SpellingKey(name);
+  std::string match = unique_match(key);
+  if (match.empty()) {
+    for (const auto& [variant, base] : kSameShape) {
+      if (key == variant) match = unique_match(std::string(base));
+    }
+  }
+  return match;
+}
+
+std::vector<std::string> NearModelNames(std::string_view name,
+                                        const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 5;
+  const std::string key = SpellingKey(name);
+  std::vector<std::pair<std::size_t, std::string_view>> ranked;
+  for (const std::string& candidate : names) {
+    const std::string other = SpellingKey(candidate);
+    const bool part = key.size() >= 3 && other.find(key) != std::string::npos;
+    const std::size_t distance = EditDistance(key, other);
+    if (part || distance <= std::max<std::size_t>(2, key.size() / 3)) {
+      ranked.emplace_back(part ? 0 : distance, candidate);
+    }
+  }
+  std::ranges::sort(ranked);
+  std::vector<std::string> near;
+  for (const auto& [distance, candidate] : ranked) {
+    if (near.size() < kMost) near.emplace_back(candidate);
+  }
+  return near;
+}
+
+Result<ModelConfig> LoadModelConfig(std::string_view name, const CheckpointSearch& search) {
+  std::error_code ec;
+  const fs::path path(name);
+  if (name.empty()) return Fail(ErrorKind::kUnknownName, "no model given");
+  if (fs::is_directory(path, ec)) {
+    if (!fs::is_regular_file(path / "config.json", ec)) {
+      return Fail(ErrorKind::kModelConfig, fmt::format("no config.json in {}", path.string()));
+    }
+    return LoadFiles(std::string(name), path / "config.json", path / "hf_quant_config.json");
+  }
+  if (fs::is_regular_file(path, ec)) {
+    return LoadFiles(std::string(name), path, path.parent_path() / "hf_quant_config.json");
+  }
+  const std::vector<std::string> bundled = BundledModels(search);
+  const std::string known = ResolveSpelling(name, bundled);
+  for (const fs::path& dir : search.config_dirs) {
+    if (known.empty()) break;
+    const fs::path config = dir / (FileStem(known) + std::string(kConfigSuffix));
+    if (!fs::is_regular_file(config, ec)) continue;
+    return LoadFiles(known, config, dir / (FileStem(known) + std::string(kQuantSuffix)));
+  }
+  const std::vector<std::string> near = NearModelNames(name, bundled);
+  std::string hint;
+  if (!near.empty()) {
+    hint = fmt::format("; near names: {}", fmt::join(near, ", "));
+  } else if (bundled.empty()) {
+    hint = "; no bundled configurations were found (fetch the data package first)";
+  }
+  return Fail(
+      ErrorKind::kUnknownName,
+      fmt::format("no model \"{}\": neither a directory, a config.json nor a bundled name{}", name,
+                  hint));
+}
+
+}  // namespace infercast
