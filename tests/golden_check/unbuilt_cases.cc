@@ -41,9 +41,6 @@ std::vector<Outcome> RunAppCase(const Json& document, Environment&) {
 std::vector<Outcome> RunDeployCase(const Json& document, Environment&) {
   return NotBuilt("deploy", document);
 }
-std::vector<Outcome> RunOracleFile(const Json& document, Environment&) {
-  return NotBuilt("oracle", document, "samples", "id");
-}
 std::vector<Outcome> RunSimulationFile(const Json& document, Environment&) {
   return NotBuilt("simulation", document, "cases", "name");
 }
