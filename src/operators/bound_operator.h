@@ -21,11 +21,16 @@
 #include "operators/unbuilt.h"
 #include "tables/database.h"
 // Families (alphabetical).
+#include "operators/dsa.h"
 #include "operators/forward_pass.h"
 #include "operators/mega_moe.h"
+#include "operators/mla.h"
+#include "operators/mla_module.h"
 #include "operators/moe.h"
 #include "operators/moe_all_to_all.h"
 #include "operators/moe_expert_compute.h"
+#include "operators/msa.h"
+#include "operators/wide_ep_mla.h"
 
 namespace infercast {
 
