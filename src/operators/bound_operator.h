@@ -21,9 +21,11 @@
 #include "operators/unbuilt.h"
 #include "tables/database.h"
 // Families (alphabetical).
+#include "operators/collectives.h"
 #include "operators/dsa.h"
 #include "operators/forward_pass.h"
 #include "operators/mega_moe.h"
+#include "operators/memory_ops.h"
 #include "operators/mla.h"
 #include "operators/mla_module.h"
 #include "operators/moe.h"

@@ -37,24 +37,36 @@ MeasuredSlice MeasuredSlice::Of(const Database& db, const Result<GridView>& slic
   return MeasuredSlice(db, *slice, sqrt_axis, std::move(key));
 }
 
-Result<PerfResult> MeasuredSlice::Measured(std::span<const double> coords, SolFunction sol) const {
-  if (!view_) return std::unexpected(error_);
+Sought MeasuredSlice::Seek(std::span<const double> coords, SolFunction sol) const {
+  if (!view_) return Sought(error_);
   const ResolveResult found = ResolveGrid(*view_, coords, sqrt_axis_, sol, hold_.get());
-  if (!found) {
-    std::string at;
-    for (std::size_t i = 0; i < coords.size(); ++i) {
-      at += fmt::format("{}{}={}", i == 0 ? "" : ", ", view_->table->levels[view_->level + i].name,
-                        coords[i]);
-    }
-    return Fail(ErrorKind::kPerfDatabase,
-                fmt::format("{}: no measured point to answer {{{}}} from ({})", key_, at,
-                            ToString(found.error())));
+  if (!found) return Sought(*this, coords, found.error());
+  return Labelled(*view_->table, *found);
+}
+
+Error MeasuredSlice::Explain(std::span<const double> coords, Miss miss) const {
+  std::string at;
+  for (std::size_t i = 0; i < coords.size(); ++i) {
+    at += fmt::format("{}{}={}", i == 0 ? "" : ", ", view_->table->levels[view_->level + i].name,
+                      coords[i]);
   }
+  return {ErrorKind::kPerfDatabase, fmt::format("{}: no measured point to answer {{{}}} from ({})",
+                                                key_, at, ToString(miss))};
+}
+
+Result<PerfResult> Sought::ToResult() && {
+  if (error_ != nullptr) return std::unexpected(*error_);
+  if (slice_ != nullptr) {
+    return std::unexpected(slice_->Explain(std::span(coords_).first(axes_), miss_));
+  }
+  return std::move(answer_);
+}
+
+PerfResult Labelled(const Table& table, const Resolved& value) {
   PerfResult result =
-      PerfResult::Of(found->latency, found->energy, Source::kSilicon, KindOf(found->kind));
-  result.origin.octaves = found->octaves;
-  const Table& table = *view_->table;
-  if (!table.source.empty()) result.origin.source = &table.sources[table.source[found->leaf]];
+      PerfResult::Of(value.latency, value.energy, Source::kSilicon, KindOf(value.kind));
+  result.origin.octaves = value.octaves;
+  if (!table.source.empty()) result.origin.source = &table.sources[table.source[value.leaf]];
   return result;
 }
 
@@ -65,16 +77,26 @@ Calibration::Calibration(Error error) {
 Calibration::Calibration(const Database& db, std::string key, Build build)
     : store_(db.shared_store()), key_(std::move(key)), build_(std::move(build)) {}
 
-Result<PerfResult> Calibration::Estimate(std::span<const double> x, double sol,
-                                         const char* what) const {
+const UtilGrid* Calibration::Samples() const {
+  if (!build_) return nullptr;
+  return grid_.Get([this] { return store_->Memo<UtilGrid>(key_, build_); });
+}
+
+bool Calibration::usable() const {
+  if (error_) return true;
+  const UtilGrid* grid = Samples();
+  return grid != nullptr && !grid->empty();
+}
+
+Result<PerfResult> Calibration::Estimate(std::span<const double> x, double sol, const char* what,
+                                         double scale, Tier tier, const std::string* donor) const {
   if (error_) return std::unexpected(*error_);
-  const UtilGrid* grid = nullptr;
-  if (build_) {
-    grid = grid_.Get([this] { return store_->Memo<UtilGrid>(key_, build_); });
-  }
-  IC_ASSIGN(const double latency, EstimateFromUtilisation(grid, x, sol, 1.0, what));
-  PerfResult result = PerfResult::Of(latency, 0, Source::kEmpirical, OriginKind::kEstimated);
-  result.tier = Tier::kEmpirical;
+  IC_ASSIGN(const double latency, EstimateFromUtilisation(Samples(), x, sol, scale, what));
+  PerfResult result =
+      PerfResult::Of(latency, 0, Source::kEmpirical,
+                     tier > Tier::kEmpirical ? OriginKind::kTransferred : OriginKind::kEstimated);
+  result.tier = tier;
+  result.origin.donor = donor;
   return result;
 }
 
