@@ -22,7 +22,18 @@ KeyColumn KvHeadsKey() {
             };
           }};
 }
-KeyColumn LaneKey() { return OptionalTextKey("lane", "kernel_source", "default"); }
+KeyColumn LaneKey() {
+  return {"lane",
+          true,
+          {"kernel_source"},
+          [](RowFile& file, TableBuilder& builder, std::size_t at) -> KeyCell {
+            const ParquetColumn* kernel = file.Optional("kernel_source");
+            return [&builder, at, kernel](std::size_t row) {
+              const std::string_view lane = RowFile::OptionalText(kernel, row).value_or("");
+              return builder.Code(at, lane.empty() ? "default" : lane);
+            };
+          }};
+}
 
 // Decode attention is never served faster than the hardware's own limits allow.
 // Key: lane, kv_cache_dtype, kv, head_dim, window, num_heads, batch, seq.

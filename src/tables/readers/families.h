@@ -40,10 +40,11 @@ TableRecipe KdaRecipe(bool generation);
 TableRecipe Mamba2Recipe(bool generation);
 // experts.cc
 TableRecipe MoeRecipe(bool low_latency);
-TableRecipe MoeAllToAllRecipe();
 TableRecipe MoeExpertComputeRecipe();
-TableRecipe TrtllmAllToAllRecipe();
 TableRecipe MegaMoeRecipe();
+// expert_exchange.cc
+TableRecipe MoeAllToAllRecipe();
+TableRecipe TrtllmAllToAllRecipe();
 // collectives.cc
 TableRecipe CustomAllReduceRecipe();
 TableRecipe NcclRecipe();

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "tables/data_package.h"
+
 namespace infercast {
 namespace {
 
@@ -57,7 +59,7 @@ KeyColumn OptionalTextKey(std::string level, std::string_view column, std::strin
             const ParquetColumn* cells = file.Optional(column);
             return [&builder, at, cells, fallback](std::size_t row) {
               const auto text = RowFile::OptionalText(cells, row);
-              return builder.Code(at, text && !text->empty() ? *text : fallback);
+              return builder.Code(at, text ? *text : fallback);
             };
           }};
 }
@@ -109,10 +111,15 @@ KeyColumn SumKey(std::string level, std::string_view column, std::string_view ot
           }};
 }
 
-namespace {
+KeyColumn OpenKey(std::string level, bool is_text, std::vector<std::string_view> columns) {
+  return {std::move(level), is_text, std::move(columns),
+          [](RowFile&, TableBuilder&, std::size_t) -> KeyCell {
+            return [](std::size_t) { return 0.0; };
+          }};
+}
 
-void ReadDescribedRows(const TableRecipe& recipe, RowFile& file, TableBuilder& builder,
-                       const LeafRule& adjust, std::uint64_t rank) {
+void ForEachRow(const TableRecipe& recipe, RowFile& file, TableBuilder& builder,
+                const RowSink& sink) {
   std::vector<KeyCell> cells;
   for (std::size_t i = 0; i < recipe.keys.size(); ++i) {
     cells.push_back(recipe.keys[i].open(file, builder, i));
@@ -125,18 +132,13 @@ void ReadDescribedRows(const TableRecipe& recipe, RowFile& file, TableBuilder& b
     if (!file.Passes(row) || (only && !only(row))) continue;
     for (std::size_t i = 0; i < cells.size(); ++i) keys[i] = cells[i](row);
     Leaf leaf;
-    leaf.latency = file.Real(latency, row) / recipe.latency_factor;
+    leaf.latency = file.Real(latency, row);
     leaf.power = RowFile::OptionalReal(power, row).value_or(0);
     leaf.energy = leaf.power * leaf.latency;
     if (!file.ok()) return;
-    if (adjust) adjust(keys, leaf);
-    const std::uint64_t late_first =
-        recipe.duplicates == Duplicates::kLastInFile ? 0xFFFFFFFFULL - row : 0;
-    builder.Add(keys, leaf, rank << 32 | late_first);
+    sink(row, keys, leaf);
   }
 }
-
-}  // namespace
 
 std::expected<TableParts, LoadFailure> LoadRows(const TableRecipe& recipe,
                                                 std::span<const PlannedSource> plan,
@@ -156,15 +158,22 @@ std::expected<TableParts, LoadFailure> LoadRows(const TableRecipe& recipe,
   for (std::size_t i = 0; i < plan.size(); ++i) {
     const PlannedSource& planned = plan[i];
     if (!planned.source.exists) continue;
+    if (const Status intact = VerifyDataPackageFile(planned.source.path); !intact) {
+      return std::unexpected(LoadFailure{intact.error(), true});
+    }
     auto columns = ReadParquet(planned.source.path, wanted);
     if (!columns) return std::unexpected(LoadFailure{columns.error(), true});
     RowFile file(*columns, planned.source, recipe.basenames[planned.basename]);
     builder.BeginSource(static_cast<std::uint16_t>(i));
+    const bool late_wins = recipe.duplicates == Duplicates::kLastInFile;
+    const std::uint64_t rank = late_wins ? i : planned.rank;
     if (custom.read) {
-      custom.read(file, builder, planned.rank);
+      custom.read(file, builder, rank);
     } else {
-      ReadDescribedRows(recipe, file, builder, adjust,
-                        recipe.duplicates == Duplicates::kLastInFile ? i : planned.rank);
+      ForEachRow(recipe, file, builder, [&](std::size_t row, std::span<double> keys, Leaf& leaf) {
+        if (adjust) adjust(keys, leaf);
+        builder.Add(keys, leaf, late_wins ? LateRowsFirst(rank, row) : rank);
+      });
     }
     if (!file.ok()) return std::unexpected(LoadFailure{file.error(), true});
   }

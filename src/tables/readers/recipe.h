@@ -35,7 +35,7 @@ KeyColumn TextKey(std::string level, std::string_view column);
 // Rewrites the text of a cell; `rewrite` sees the stored text.
 KeyColumn RewrittenTextKey(std::string level, std::string_view column,
                            std::function<std::string(std::string_view)> rewrite);
-// Absent, null, empty or mistyped cells give `fallback`.
+// Absent, null or mistyped cells give `fallback`.
 KeyColumn OptionalTextKey(std::string level, std::string_view column, std::string fallback);
 KeyColumn FixedTextKey(std::string level, std::string text);
 KeyColumn U32Key(std::string level, std::string_view column);
@@ -69,12 +69,16 @@ enum class Duplicates : std::uint8_t {
   kLastInFile,  // the last row of the first source that has the coordinate
 };
 
+// Receives each row that passed the rules, its key complete; adds it to the builder or not.
+using RowSink = std::function<void(std::size_t row, std::span<double> keys, Leaf& leaf)>;
+
 // What is left to do when all files were read; may edit ranks or fail.
 using FinishRule = std::function<Status(TableBuilder&)>;
 
 // A table's own reader: called once a file, keeps state between files.
 struct CustomReader {
-  std::function<void(RowFile&, TableBuilder&, std::uint64_t base_rank)> read;
+  // `rank`: the source's index where the last duplicate of a file wins, else its planned rank.
+  std::function<void(RowFile&, TableBuilder&, std::uint64_t rank)> read;
   FinishRule finish;  // may be empty
 };
 
@@ -83,7 +87,6 @@ struct TableRecipe {
   SourceRule sources = SourceRule::kEachInTurn;
   std::vector<KeyColumn> keys;
   bool latency_only = false;  // power is not read
-  double latency_factor = 1;  // stored latency is divided by this
   Duplicates duplicates = Duplicates::kFirst;
   bool empty_is_fine = false;  // no rows: an empty table instead of an error
   bool uses_system = false;    // rows depend on the system's figures
@@ -94,6 +97,18 @@ struct TableRecipe {
   std::function<LeafRule(const LoadContext&, const TableBuilder&)> adjust;     // empty: none
   std::function<CustomReader(const LoadContext&, const TableRecipe&)> custom;  // replaces the above
 };
+
+// Walks the rows of a file as the recipe's keys and rules describe them. Stops at the first error.
+void ForEachRow(const TableRecipe& recipe, RowFile& file, TableBuilder& builder,
+                const RowSink& sink);
+
+// A key whose value a custom reader fills in.
+KeyColumn OpenKey(std::string level, bool is_text, std::vector<std::string_view> columns = {});
+
+// Rank parts under which the last row of a file wins.
+inline std::uint64_t LateRowsFirst(std::uint64_t source, std::size_t row) {
+  return source << 32 | (0xFFFFFFFFULL - row);
+}
 
 // The description of a table.
 const TableRecipe& RecipeOf(TableId id);
