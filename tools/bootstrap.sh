@@ -7,6 +7,7 @@
 #   INFERCAST_JOBS=N          parallel compiler processes (default: the processors, if memory allows)
 #   INFERCAST_NO_FETCH=1      never fetch the data package
 
+# shellcheck disable=SC2034,SC2154  # lists and `root` belong to the scripts that source this
 ic_packages=(
   g++ cmake ninja-build ca-certificates
   libfmt-dev nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libtbb-dev libeigen3-dev
@@ -103,11 +104,8 @@ ic_make_venv() {
   flock "$ic_venv_lock"
   if ! cmp -s "$requirements" "$marker" || [[ ! -x $ic_venv/bin/python3 ]]; then
     local python log
-    if ! python=$(ic_find_python); then
-      ic_install_packages python3 python3-venv
-      python=$(ic_find_python) ||
-        ic_fail "Python 3.11 to 3.14 with venv is needed (Debian: python3-venv)"
-    fi
+    python=$(ic_find_python) ||
+      ic_fail "Python 3.11 to 3.14 with venv is needed (Debian: python3-venv)"
     ic_say "making a private Python environment with Apache Arrow in $ic_venv"
     log=$(mktemp)
     rm -rf "$ic_venv"
@@ -208,7 +206,7 @@ ic_prepare_program() {
   local stamp=$root/build/release/.stamp
   # The stamp dates from before the build: what is edited meanwhile counts as newer.
   : >"$stamp.new"
-  ic_install_packages "${ic_packages[@]}"
+  ic_install_packages "${ic_packages[@]}" $(ic_find_python >/dev/null || echo python3 python3-venv)
   ic_make_venv
   ic_configure release
   ic_build release infercast || ic_fail "the build failed; the whole log is $root/build/release/build.log" 70
