@@ -23,7 +23,9 @@
 // Families (alphabetical).
 #include "operators/collectives.h"
 #include "operators/dsa.h"
+#include "operators/dsv4_attention.h"
 #include "operators/forward_pass.h"
+#include "operators/hyper_connection.h"
 #include "operators/mega_moe.h"
 #include "operators/memory_ops.h"
 #include "operators/mla.h"
@@ -32,6 +34,7 @@
 #include "operators/moe_all_to_all.h"
 #include "operators/moe_expert_compute.h"
 #include "operators/msa.h"
+#include "operators/state_space.h"
 #include "operators/wide_ep_mla.h"
 
 namespace infercast {
