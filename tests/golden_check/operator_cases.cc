@@ -1,6 +1,8 @@
 // One operator, one query: decode, open the data identity, bind, query, compare.
 #include <fmt/format.h>
 
+#include <optional>
+
 #include "engine/spec_json.h"
 #include "golden_check/adapters.h"
 #include "golden_check/comparer.h"
@@ -54,9 +56,8 @@ QueryContext ParseContext(const Json& ctx) {
 
 // The answer of the decomposition view: an operator without both parts is refused unless it is
 // free.
-Result<PerfResult> QueryDecomposition(const Operator& op, const Database& db,
-                                      const QueryContext& query) {
-  auto result = BoundOperator::Bind(op, db.WithMode(DatabaseMode::kSolFull)).Query(query);
+Result<PerfResult> QueryDecomposition(const BoundOperator& bound, const QueryContext& query) {
+  auto result = bound.Query(query);
   if (result && !result->has_sol && !result->IsZero()) {
     return Fail(ErrorKind::kSolNotImplemented, "no decomposition");
   }
@@ -95,11 +96,14 @@ void CompareAnswer(const Json& expect, const PerfResult& result, std::string_vie
   }
 }
 
-Result<PerfResult> Query(const Json& document, const Operator& op, Environment& environment) {
+// `bound` outlives the answer: records of substitutions live in it.
+Result<PerfResult> Query(const Json& document, const Operator& op, Environment& environment,
+                         std::optional<BoundOperator>& bound) {
   IC_ASSIGN(const Database db, OpenDatabase(document, environment));
   const QueryContext query = ParseContext(document.at("ctx"));
-  if (document.at("mode") == kDecomposition) return QueryDecomposition(op, db, query);
-  return BoundOperator::Bind(op, db).Query(query);
+  const bool decompose = document.at("mode") == kDecomposition;
+  bound = BoundOperator::Bind(op, decompose ? db.WithMode(DatabaseMode::kSolFull) : db);
+  return decompose ? QueryDecomposition(*bound, query) : bound->Query(query);
 }
 
 }  // namespace
@@ -122,8 +126,9 @@ std::vector<Outcome> RunOperatorCase(const Json& document, Environment& environm
     compare.Number("weight_bytes", expect.at("weight_bytes"), WeightBytes(*op));
   }
 
+  std::optional<BoundOperator> bound;
   const Result<PerfResult> result =
-      op ? Query(document, *op, environment) : std::unexpected(op.error());
+      op ? Query(document, *op, environment, bound) : std::unexpected(op.error());
   if (const auto error = expect.find("error"); error != expect.end()) {
     if (result) {
       compare.AnswerInsteadOfError(
