@@ -11,9 +11,9 @@ double BuildContext::KvBytesPerElement() const { return Profile(quant.kv).memory
 
 double BuildContext::CommBytesPerElement() const { return Profile(quant.comm).memory; }
 
-std::string BuildContext::Distribution(std::string_view alpha) const {
+std::string BuildContext::Distribution(std::string_view alpha, std::string_view suffix) const {
   if (options->workload_distribution != "power_law") return options->workload_distribution;
-  return fmt::format("power_law_{}", alpha);
+  return fmt::format("power_law_{}{}", alpha, suffix);
 }
 
 Status CheckExpertWidth(const BuildContext& b) {
@@ -54,6 +54,13 @@ Status CheckExpertBlockAlignment(const BuildContext& b) {
                             b.moe_tp, b.model->moe_inter_size, shard, block));
   }
   return {};
+}
+
+Status CheckNoDraft(const BuildContext& b) {
+  if (b.nextn == 0) return {};
+  return Fail(ErrorKind::kInvalidArgument,
+              fmt::format("the {} family has no draft tokens, got a depth of {}",
+                          ToString(b.model->family_id()), b.nextn));
 }
 
 Status CheckNoLargeExpertParallelism(const BuildContext& b) {

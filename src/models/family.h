@@ -40,7 +40,8 @@ struct BuildContext {
   double KvBytesPerElement() const;
   double CommBytesPerElement() const;
   // "power_law_<alpha>" for the default distribution, any other as given.
-  std::string Distribution(std::string_view alpha) const;
+  // `suffix` marks a variant of the default distribution.
+  std::string Distribution(std::string_view alpha, std::string_view suffix = "") const;
 };
 
 // What a family's builder adds to the plan.
@@ -76,6 +77,8 @@ const FamilyEntry* FindFamily(std::string_view architecture);
 Status CheckExpertWidth(const BuildContext& build);
 // Block-scaled fp8 experts: a shard is a multiple of the checkpoint's block width.
 Status CheckExpertBlockAlignment(const BuildContext& build);
+// The family has no draft tokens.
+Status CheckNoDraft(const BuildContext& build);
 // Large expert parallelism is not modelled for this family.
 Status CheckNoLargeExpertParallelism(const BuildContext& build);
 

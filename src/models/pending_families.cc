@@ -7,24 +7,6 @@ namespace infercast {
 
 namespace {
 
-constexpr std::array<Architecture, 1> kQwen3Vl = {{{"Qwen3VLForConditionalGeneration", true}}};
-constexpr std::array<Architecture, 2> kNas = {{{"DeciLMForCausalLM"}, {"NemotronForCausalLM"}}};
-constexpr std::array<Architecture, 5> kMoe = {{{"MixtralForCausalLM"},
-                                               {"GptOssForCausalLM"},
-                                               {"Qwen2MoeForCausalLM"},
-                                               {"Qwen3MoeForCausalLM"},
-                                               {"MiniMaxM2ForCausalLM"}}};
-constexpr std::array<Architecture, 1> kQwen3VlMoe = {
-    {{"Qwen3VLMoeForConditionalGeneration", true}}};
-constexpr std::array<Architecture, 2> kHybrid = {
-    {{"MiMoV2FlashForCausalLM"}, {"Llama4ForConditionalGeneration", true}}};
-constexpr std::array<Architecture, 4> kStep = {{{"Step3p7ForConditionalGeneration", true},
-                                                {"Step3p7FlashForCausalLM", true},
-                                                {"Step3p5ForCausalLM"},
-                                                {"Step3p5FlashForCausalLM"}}};
-constexpr std::array<Architecture, 1> kGemma4 = {{{"Gemma4ForConditionalGeneration", true}}};
-constexpr std::array<Architecture, 2> kM3 = {
-    {{"MiniMaxM3ForCausalLM"}, {"MiniMaxM3SparseForConditionalGeneration", true}}};
 constexpr std::array<Architecture, 2> kDeepseek = {
     {{"DeepSeekForCausalLM"}, {"DeepseekV3ForCausalLM"}}};
 constexpr std::array<Architecture, 1> kKimi25 = {{{"KimiK25ForConditionalGeneration", true}}};
@@ -49,15 +31,6 @@ constexpr FamilyEntry Pending(ModelFamily id, std::span<const Architecture> arch
 
 }  // namespace
 
-const FamilyEntry kQwen3VlFamily = Pending(ModelFamily::kQwen3Vl, kQwen3Vl, true);
-const FamilyEntry kGptFamily = Pending(ModelFamily::kGpt, {}, true);
-const FamilyEntry kNemotronNasFamily = Pending(ModelFamily::kNemotronNas, kNas);
-const FamilyEntry kMoeFamily = Pending(ModelFamily::kMoe, kMoe, true);
-const FamilyEntry kQwen3VlMoeFamily = Pending(ModelFamily::kQwen3VlMoe, kQwen3VlMoe, true);
-const FamilyEntry kHybridMoeFamily = Pending(ModelFamily::kHybridMoe, kHybrid, true);
-const FamilyEntry kStep3p7Family = Pending(ModelFamily::kStep3p7, kStep, true);
-const FamilyEntry kGemma4MixFamily = Pending(ModelFamily::kGemma4Mix, kGemma4, true);
-const FamilyEntry kMinimaxM3Family = Pending(ModelFamily::kMinimaxM3, kM3);
 const FamilyEntry kDeepseekFamily = Pending(ModelFamily::kDeepseek, kDeepseek, true);
 const FamilyEntry kKimiK25Family = Pending(ModelFamily::kKimiK25, kKimi25, true);
 const FamilyEntry kDeepseekV32Family = Pending(ModelFamily::kDeepseekV32, kV32, true);
