@@ -22,9 +22,14 @@
 #include "tables/database.h"
 // Families (alphabetical).
 #include "operators/collectives.h"
+#include "operators/composite.h"
+#include "operators/context_attention.h"
 #include "operators/dsa.h"
 #include "operators/dsv4_attention.h"
+#include "operators/encoder_attention.h"
 #include "operators/forward_pass.h"
+#include "operators/gemm.h"
+#include "operators/generation_attention.h"
 #include "operators/hyper_connection.h"
 #include "operators/mega_moe.h"
 #include "operators/memory_ops.h"
@@ -35,6 +40,7 @@
 #include "operators/moe_expert_compute.h"
 #include "operators/msa.h"
 #include "operators/state_space.h"
+#include "operators/vision.h"
 #include "operators/wide_ep_mla.h"
 
 namespace infercast {

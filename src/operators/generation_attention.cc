@@ -1,0 +1,165 @@
+#include "operators/generation_attention.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "operators/attention_lanes.h"
+
+namespace infercast {
+
+namespace {
+
+constexpr int kSmFp8 = 89;  // first compute capability with fp8 tensor cores
+constexpr std::uint64_t kSamples = 5;
+
+// The kernel computes in fp8 where the cache is fp8 and the GPU can.
+FmhaQuant MathFormat(KvQuant kv, const SystemSpec& system) {
+  return kv == KvQuant::kFp8 && system.sm_version && *system.sm_version >= kSmFp8
+             ? FmhaQuant::kFp8
+             : FmhaQuant::kBfloat16;
+}
+
+Calibration SamplesOf(const Database& db, const std::string& key, const GridView& view,
+                      const GenerationAttentionRoofline& roofline, double kv_heads) {
+  return Calibration(db, "util/" + key, [view, roofline, kv_heads] {
+    return UtilGrid::Build(view, [&](std::span<const double> at) {
+      return roofline.Time(at[1], at[2], at[0], kv_heads == 0 ? at[0] : kv_heads);
+    });
+  });
+}
+
+}  // namespace
+
+GenerationAttentionRoofline::Bounds GenerationAttentionRoofline::At(double b, double s,
+                                                                    double heads,
+                                                                    double kv_heads) const {
+  const double length = window > 0 ? std::min(s - 1.0, window) : s - 1.0;
+  const double ops = 4.0 * b * heads * head_size * length;
+  const double bytes =
+      b * (2.0 * heads * head_size + 2.0 * kv_heads * length * head_size * kv_bytes +
+           2.0 * heads * head_size);
+  return {ops / flops * 1000.0, bytes / bandwidth * 1000.0};
+}
+
+double GenerationAttentionRoofline::Time(double b, double s, double heads, double kv_heads) const {
+  const Bounds bounds = At(b, s, heads, kv_heads);
+  return std::max(bounds.math_ms, bounds.mem_ms);
+}
+
+BoundGenerationAttention::BoundGenerationAttention(const GenerationAttention& op,
+                                                   const Database& db)
+    : store_(db.shared_store()),
+      mode_(db.mode()),
+      flops_(
+          db.system().TensorCoreFlops(Profile(MathFormat(op.kv_cache_dtype, db.system())).dtype)),
+      heads_(op.n),
+      kv_heads_(op.n_kv == 0 ? op.n : op.n_kv),
+      slice_kv_heads_(op.n_kv == op.n ? 0 : op.n_kv),
+      scale_factor_(op.scale_factor) {
+  if (!flops_) return;
+  roofline_ = {.head_size = double(op.head_size),
+               .window = double(op.window_size),
+               .kv_bytes = Profile(op.kv_cache_dtype).memory,
+               .flops = *flops_,
+               .bandwidth = db.system().mem_bw};
+  if (db.IsSol()) return;
+
+  const auto table = db.Get(TableId::kGenerationAttention);
+  if (!table) {
+    slice_ = MeasuredSlice(table.error());
+    estimate_ = EstimateLadder({{.samples = Calibration(table.error())}});
+    return;
+  }
+  AttentionKey key{.formats = {ToString(op.kv_cache_dtype)},
+                   .kv_heads = slice_kv_heads_,
+                   .head_size = double(op.head_size),
+                   .window = double(op.window_size)};
+  const auto name = [&](const LaneSlice& slice) {
+    return fmt::format("generation attention {} {}", slice.lane, key.ToString());
+  };
+  if (mode_ != DatabaseMode::kEmpirical) {
+    const auto slice = FindLaneSlice(db, **table, op.lane_order, key);
+    slice_ =
+        slice ? MeasuredSlice(db, slice->view, -1, name(*slice)) : MeasuredSlice(slice.error());
+  }
+  if (mode_ == DatabaseMode::kSilicon) return;
+
+  std::vector<EstimateLadder::Rung> rungs;
+  std::vector<double> windows = {key.window};
+  if (key.window != 0) windows.push_back(0);
+  for (const double window : windows) {
+    key.window = window;
+    key.head_size = op.head_size;
+    GenerationAttentionRoofline roofline = roofline_;
+    roofline.window = window;
+    if (const auto own = FindLaneSlice(db, **table, op.lane_order, key)) {
+      rungs.push_back({.samples = SamplesOf(db, name(*own), own->view, roofline, slice_kv_heads_)});
+    }
+    if (!db.policy().xshape) continue;
+    if (const auto donor = FindHeadSizeDonor(**table, op.lane_order, key)) {
+      key.head_size = donor->head_size;
+      roofline.head_size = donor->head_size;
+      const std::string donor_name = name(donor->slice);
+      rungs.push_back(
+          {.samples = SamplesOf(db, donor_name, donor->slice.view, roofline, slice_kv_heads_),
+           .tier = Tier::kXshape,
+           .donor = donor_name});
+    }
+  }
+  estimate_ = EstimateLadder(std::move(rungs));
+}
+
+Sought BoundGenerationAttention::Measured(double b, std::uint32_t s) const {
+  const auto sol = [this](std::span<const double> c) {
+    return roofline_.Time(c[1], c[2], c[0], slice_kv_heads_ == 0 ? c[0] : slice_kv_heads_);
+  };
+  const auto low = static_cast<std::uint64_t>(std::max(std::trunc(0.9 * s), 1.0));
+  const auto high = std::max(low, static_cast<std::uint64_t>(std::trunc(1.1 * s)));
+  PerfResult mean;
+  double latency = 0;
+  double energy = 0;
+  for (std::uint64_t i = 0; i < kSamples; ++i) {
+    const auto length = low + (high - low) * i / (kSamples - 1);
+    Sought sample = slice_.Seek(std::array{heads_, b, static_cast<double>(length)}, sol);
+    if (!sample.ok()) return sample;
+    const PerfResult& answer = sample.answer();
+    latency += answer.latency_ms;
+    energy += answer.energy_wms;
+    mean.origin = i == 0 ? answer.origin : Origin::Weaker(mean.origin, answer.origin);
+  }
+  mean.latency_ms = latency / static_cast<double>(kSamples);
+  mean.energy_wms = energy / static_cast<double>(kSamples);
+  return mean;
+}
+
+Result<PerfResult> BoundGenerationAttention::Query(const QueryContext& ctx) const {
+  if (!flops_) return std::unexpected(flops_.error());
+  const double b = ctx.batch_size;
+  const double s = ctx.s;
+  Result<PerfResult> result = AnswerByMode(
+      mode_, [&] { return Measured(b, ctx.s); },
+      [&] {
+        return estimate_.At(std::array{heads_, b, s}, roofline_.Time(b, s, heads_, kv_heads_),
+                            "generation attention");
+      },
+      [&]() -> Result<PerfResult> {
+        const auto bounds = roofline_.At(b, s, heads_, kv_heads_);
+        return PerfResult::Sol(bounds.math_ms, bounds.mem_ms);
+      });
+  if (!result) return result;
+  if (ctx.gen_seq_imbalance_correction_scale != 1.0) {
+    result->Scale(ctx.gen_seq_imbalance_correction_scale);
+  }
+  result->Clamp();
+  result->Scale(scale_factor_);
+  return result;
+}
+
+}  // namespace infercast
