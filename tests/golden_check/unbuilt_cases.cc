@@ -23,12 +23,6 @@ std::vector<Outcome> NotBuilt(std::string kind, const Json& document, const char
 
 }  // namespace
 
-std::vector<Outcome> RunEngineCase(const Json& document, Environment&) {
-  return NotBuilt("engine", document);
-}
-std::vector<Outcome> RunToyEngineCase(const Json& document, Environment&) {
-  return NotBuilt("toy engine", document);
-}
 std::vector<Outcome> RunOnlineCase(const Json& document, Environment&) {
   return NotBuilt("online", document);
 }
