@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <tuple>
 
 #include "tables/pep440.h"
+#include "tables/table_cache.h"
 #include "tables/table_image.h"
 
 namespace infercast {
@@ -43,6 +45,11 @@ std::vector<PlannedSource> ByTiers(std::vector<PlannedSource> sources) {
     return std::tie(a.rank, a.basename) < std::tie(b.rank, b.basename);
   });
   return sources;
+}
+
+bool SourcesFit(const Table& table, std::size_t num_sources) {
+  return std::all_of(table.source.begin(), table.source.end(),
+                     [&](std::uint16_t source) { return source < num_sources; });
 }
 
 }  // namespace
@@ -90,16 +97,41 @@ std::expected<std::unique_ptr<const Table>, LoadFailure> LoadTable(TableId id,
   }
   auto plan = PlanSources(recipe, resolver, context);
   if (!plan) return std::unexpected(LoadFailure{std::move(plan).error(), false});
-  auto parts = LoadRows(recipe, *plan, context);
-  if (!parts) return std::unexpected(std::move(parts).error());
-  const ContentKey key;
-  const auto image =
-      std::make_shared<const std::vector<std::uint64_t>>(EncodeTableImage(*parts, key));
-  auto table = DecodeTableImage(std::as_bytes(std::span(*image)), key, image);
-  if (!table) return std::unexpected(LoadFailure{std::move(table).error(), true});
-  (*table)->name = recipe.basenames[0];
-  for (PlannedSource& planned : *plan) (*table)->sources.push_back(std::move(planned.source));
-  return std::unique_ptr<const Table>(std::move(*table));
+
+  std::unique_ptr<Table> table;
+  std::optional<ContentKey> key;
+  const bool any = std::any_of(plan->begin(), plan->end(),
+                               [](const PlannedSource& planned) { return planned.source.exists; });
+  if (recipe.cacheable && any) {
+    // A file that cannot be hashed cannot be read either; the load below says so.
+    if (const auto found = ContentKeyOf(id, recipe, *plan, context)) key = *found;
+  }
+  if (key) {
+    table = LoadCachedTable(id, context.identity, *key);
+    if (table != nullptr && !SourcesFit(*table, plan->size())) table = nullptr;
+  }
+  if (table == nullptr) {
+    auto parts = LoadRows(recipe, *plan, context);
+    if (!parts) return std::unexpected(std::move(parts).error());
+    const auto image = std::make_shared<const std::vector<std::uint64_t>>(
+        EncodeTableImage(*parts, key.value_or(ContentKey{})));
+    if (key) StoreCachedTable(id, context.identity, *image);
+    auto decoded =
+        DecodeTableImage(std::as_bytes(std::span(*image)), key.value_or(ContentKey{}), image);
+    if (!decoded) return std::unexpected(LoadFailure{std::move(decoded).error(), true});
+    table = *std::move(decoded);
+  }
+  // That nothing was found is worth remembering too, so it comes from the cache like any table.
+  if (table->num_leaves() == 0 && !recipe.empty_is_fine) {
+    return std::unexpected(LoadFailure{
+        Error{ErrorKind::kPerfDatabase,
+              fmt::format("no {} rows loaded from {} source(s) (first: {})", recipe.basenames[0],
+                          plan->size(), plan->empty() ? "none" : plan->front().source.path)},
+        false});
+  }
+  table->name = recipe.basenames[0];
+  for (PlannedSource& planned : *plan) table->sources.push_back(std::move(planned.source));
+  return std::unique_ptr<const Table>(std::move(table));
 }
 
 }  // namespace infercast

@@ -172,8 +172,7 @@ Result<std::vector<ReuseEntry>> ParseReuseDocument(std::string_view text) {
   }
 }
 
-Result<std::vector<ManifestGroup>> ManifestGroups(const std::filesystem::path& manifest,
-                                                  std::string_view basename) {
+Result<std::vector<ManifestGroup>> LoadManifest(const std::filesystem::path& manifest) {
   std::error_code code;
   if (!std::filesystem::exists(manifest, code)) return std::vector<ManifestGroup>{};
   IC_ASSIGN(const std::string text, ReadTextFile(manifest));
@@ -190,12 +189,12 @@ Result<std::vector<ManifestGroup>> ManifestGroups(const std::filesystem::path& m
     if (group.op_file.ends_with(".txt")) {
       group.op_file.replace(group.op_file.size() - 4, 4, ".parquet");
     }
-    if (group.op_file != basename || group.kernel_source.empty() || group.frameworks.size() < 2 ||
+    if (group.kernel_source.empty() || group.frameworks.size() < 2 ||
         (group.tier != "shared" && group.tier != "shared_fallback")) {
       continue;
     }
-    groups.push_back(
-        {std::move(group.kernel_source), std::move(group.tier), std::move(group.frameworks)});
+    groups.push_back({std::move(group.op_file), std::move(group.kernel_source),
+                      std::move(group.tier), std::move(group.frameworks)});
   }
   return groups;
 }

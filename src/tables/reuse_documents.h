@@ -25,15 +25,15 @@ struct ReuseEntry {
 Result<std::vector<ReuseEntry>> ParseReuseDocument(std::string_view text);
 
 struct ManifestGroup {
+  std::string basename;  // such as "gemm_perf.parquet"
   std::string kernel_source;
   std::string tier;
   std::vector<std::string> frameworks;  // lower-cased
 };
-// The groups of one table (`basename` such as "gemm_perf.parquet") that can have an effect: tier
-// shared or shared_fallback, at least two frameworks, a kernel name. An absent file or an empty
-// document gives none. kPerfDatabase when the document is malformed.
-Result<std::vector<ManifestGroup>> ManifestGroups(const std::filesystem::path& manifest,
-                                                  std::string_view basename);
+// The groups that can have an effect: tier shared or shared_fallback, at least two frameworks, a
+// kernel name. An absent file or an empty document gives none. kPerfDatabase when the document is
+// malformed.
+Result<std::vector<ManifestGroup>> LoadManifest(const std::filesystem::path& manifest);
 
 struct CollectionMeta {
   std::string provenance;

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <set>
 
 #include "tables/pep440.h"
-#include "tables/reuse_documents.h"
 
 namespace infercast {
 namespace {
@@ -25,9 +25,10 @@ bool IsServingBackend(std::string_view name) {
 // Collects one table's sources; a member per channel.
 class Resolution {
  public:
-  Resolution(const DataTree& tree, const SourceResolver::Options& options,
+  using Manifest = std::function<const Result<std::vector<ManifestGroup>>&()>;
+  Resolution(const DataTree& tree, const SourceResolver::Options& options, Manifest manifest,
              std::string_view basename)
-      : tree_(tree), options_(options), basename_(basename) {}
+      : tree_(tree), options_(options), manifest_(std::move(manifest)), basename_(basename) {}
 
   Result<SourceReport> Run() {
     const DataTree::Location primary = tree_.Find(options_.backend, options_.version, basename_);
@@ -146,11 +147,12 @@ class Resolution {
   }
 
   Status CrossBackend() {
-    IC_ASSIGN(const std::vector<ManifestGroup> groups,
-              ManifestGroups(options_.systems_root / kManifestFile, basename_));
+    const Result<std::vector<ManifestGroup>>& groups = manifest_();
+    if (!groups) return std::unexpected(groups.error());
     std::map<std::string, std::set<std::string>> kernels_of;  // framework -> allowed kernels
     std::set<std::string> low_fidelity;
-    for (const ManifestGroup& group : groups) {
+    for (const ManifestGroup& group : *groups) {
+      if (group.basename != basename_) continue;
       if (std::find(group.frameworks.begin(), group.frameworks.end(), options_.backend) ==
           group.frameworks.end()) {
         continue;
@@ -237,6 +239,7 @@ class Resolution {
 
   const DataTree& tree_;
   const SourceResolver::Options& options_;
+  const Manifest manifest_;
   const std::string_view basename_;
   SourceReport report_;
 };
@@ -254,13 +257,20 @@ void SortNewestFirst(std::vector<std::string>& versions) {
   });
 }
 
+const Result<std::vector<ManifestGroup>>& SourceResolver::Manifest() const {
+  std::call_once(manifest_read_,
+                 [&] { manifest_ = LoadManifest(options_.systems_root / kManifestFile); });
+  return manifest_;
+}
+
 Result<SourceReport> SourceResolver::Resolve(std::string_view basename) const {
   {
     const std::lock_guard lock(mutex_);
     const auto it = memo_.find(basename);
     if (it != memo_.end()) return it->second;
   }
-  Result<SourceReport> report = Resolution(tree_, options_, basename).Run();
+  Result<SourceReport> report =
+      Resolution(tree_, options_, [this]() -> const auto& { return Manifest(); }, basename).Run();
   const std::lock_guard lock(mutex_);
   return memo_.emplace(std::string(basename), std::move(report)).first->second;
 }

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "tables/data_tree.h"
+#include "tables/reuse_documents.h"
 #include "tables/table.h"
 
 namespace infercast {
@@ -54,12 +55,15 @@ class SourceResolver {
   TableSource FlatSource(std::string_view basename) const;
 
  private:
-  Result<SourceReport> Compute(std::string_view basename) const;
+  // The reuse manifest, read at the first need.
+  const Result<std::vector<ManifestGroup>>& Manifest() const;
 
   const DataTree& tree_;
   const Options options_;
   mutable std::mutex mutex_;
   mutable std::map<std::string, Result<SourceReport>, std::less<>> memo_;
+  mutable std::once_flag manifest_read_;
+  mutable Result<std::vector<ManifestGroup>> manifest_;
 };
 
 // Newest first: PEP 440 versions by falling version (equal ones by rising text), then the others by

@@ -26,7 +26,7 @@ struct Header {
   std::uint32_t version = kTableImageVersion;
   std::uint32_t flags = 0;
   ContentKey key;
-  std::uint64_t checksum = 0;  // of everything behind the header
+  std::uint64_t checksum = 0;  // see Checksum()
   std::uint64_t size = 0;      // bytes of the whole image
   std::uint32_t num_levels = 0;
   std::uint32_t num_leaves = 0;
@@ -96,6 +96,13 @@ const double* SharedZeros() {
   return zeros;
 }
 
+// Covers the header (its checksum taken as 0) and everything behind it.
+std::uint64_t Checksum(Header header, std::span<const std::byte> image) {
+  header.checksum = 0;
+  const std::uint64_t seed = XXH3_64bits(&header, sizeof(header));
+  return XXH3_64bits_withSeed(image.data() + sizeof(Header), image.size() - sizeof(Header), seed);
+}
+
 std::unexpected<Error> Damaged(const char* what) {
   return Fail(ErrorKind::kCorruptData, std::string("table image: ") + what);
 }
@@ -147,8 +154,7 @@ std::vector<std::uint64_t> EncodeTableImage(const TableParts& parts, const Conte
   header.order = out.Append(std::span(parts.order));
   header.source = out.Append(std::span(parts.source));
   header.size = out.words_.size() * 8;
-  header.checksum = XXH3_64bits(reinterpret_cast<const char*>(out.words_.data()) + sizeof(Header),
-                                header.size - sizeof(Header));
+  header.checksum = Checksum(header, std::as_bytes(std::span(out.words_)));
   out.Put(0, header);
   return std::move(out.words_);
 }
@@ -163,10 +169,7 @@ Result<std::unique_ptr<Table>> DecodeTableImage(std::span<const std::byte> image
   if (header.version != kTableImageVersion) return Damaged("another format version");
   if (header.key != key) return Damaged("made from other data");
   if (header.size != image.size()) return Damaged("cut short or grown");
-  if (XXH3_64bits(image.data() + sizeof(Header), image.size() - sizeof(Header)) !=
-      header.checksum) {
-    return Damaged("checksum does not match");
-  }
+  if (Checksum(header, image) != header.checksum) return Damaged("checksum does not match");
   if (header.num_levels == 0 || header.num_levels > kMaxLevels) return Damaged("bad level count");
 
   const ImageReader in(image);

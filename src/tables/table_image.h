@@ -21,7 +21,7 @@ struct ContentKey {
 };
 
 // Bump when the layout, a reader or a load-time correction changes: older images are then stale.
-constexpr std::uint32_t kTableImageVersion = 1;
+constexpr std::uint32_t kTableImageVersion = 2;
 
 // The image, in units of 8 bytes.
 std::vector<std::uint64_t> EncodeTableImage(const TableParts& parts, const ContentKey& key);

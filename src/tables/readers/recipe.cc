@@ -182,13 +182,6 @@ std::expected<TableParts, LoadFailure> LoadRows(const TableRecipe& recipe,
       return std::unexpected(LoadFailure{status.error(), true});
     }
   }
-  if (builder.num_rows() == 0 && !recipe.empty_is_fine) {
-    return std::unexpected(LoadFailure{
-        Error{ErrorKind::kPerfDatabase,
-              fmt::format("no {} rows loaded from {} source(s) (first: {})", recipe.basenames[0],
-                          plan.size(), plan.empty() ? "none" : plan[0].source.path)},
-        false});
-  }
   return std::move(builder).Finish();
 }
 

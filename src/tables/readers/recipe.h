@@ -125,7 +125,8 @@ struct LoadFailure {
   bool corrupt = false;  // a file exists but cannot be used
 };
 
-// Reads all files of a plan. The message of a failure names the file.
+// Reads all files of a plan; no rows at all are no failure here. The message of a failure names the
+// file.
 std::expected<TableParts, LoadFailure> LoadRows(const TableRecipe& recipe,
                                                 std::span<const PlannedSource> plan,
                                                 const LoadContext& context);
