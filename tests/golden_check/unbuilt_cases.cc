@@ -23,9 +23,6 @@ std::vector<Outcome> NotBuilt(std::string kind, const Json& document, const char
 
 }  // namespace
 
-std::vector<Outcome> RunOnlineCase(const Json& document, Environment&) {
-  return NotBuilt("online", document);
-}
 std::vector<Outcome> RunKvCase(const Json& document, Environment&) {
   return NotBuilt("kv", document);
 }
