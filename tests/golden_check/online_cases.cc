@@ -1,8 +1,10 @@
 // An online forward-pass model: created once, then called step by step.
 #include <fmt/format.h>
 
+#include "engine/spec_json.h"
 #include "golden_check/adapters.h"
 #include "golden_check/comparer.h"
+#include "online/native_engine.h"
 #include "online/online_model.h"
 
 namespace infercast::golden {
@@ -26,13 +28,28 @@ Json ToJson(const OnlineDiagnostics& d) {
           {"last_warning", d.last_warning ? Json(*d.last_warning) : Json(nullptr)}};
 }
 
-Result<OnlineModel> Create(const Json& document, Environment&) {
+Result<std::shared_ptr<const Engine>> EngineOf(const EngineConfig& config,
+                                               const Environment& environment) {
+  IC_ASSIGN(const std::filesystem::path root,
+            environment.SystemsRoot(config.systems_path.value_or("")));
+  return BuildNativeEngine(config, {root}, Environment::kBehaviour);
+}
+
+Result<OnlineModel> Create(const Json& document, Environment& environment) {
   const Json& options_json = document.at("options");
   const std::string text = options_json.is_null() ? "" : TextOf(options_json);
   const std::string create = document.at("create");
+  if (create == "from_regression") {
+    IC_ASSIGN(const OnlineOptions options, ParseOnlineOptions(text));
+    return OnlineModel::FromRegression(options);
+  }
+  IC_ASSIGN(const EngineConfig config, ParseEngineConfigJson(TextOf(document.at("config"))));
   IC_ASSIGN(const OnlineOptions options, ParseOnlineOptions(text));
-  if (create == "from_regression") return OnlineModel::FromRegression(options);
-  return Fail(ErrorKind::kInternal, "not built yet");
+  IC_RETURN_IF_ERROR(ValidateOptions(options));
+  const auto engine = EngineOf(config, environment);
+  if (create == "best_available") return OnlineModel::BestAvailable(engine, options);
+  if (!engine) return std::unexpected(engine.error());
+  return OnlineModel::FromEngine(*engine, options);
 }
 
 Result<Json> Call(OnlineModel& model, const Json& step) {
