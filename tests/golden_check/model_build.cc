@@ -94,7 +94,9 @@ Result<BuiltModel> BuildGoldenModel(const Json& document, Environment& environme
             LoadModelConfig(document.at("model").get<std::string>(), {ModelConfigPaths({root})}));
   IC_ASSIGN(ModelPlan plan, BuildModelPlan(config, options));
   IC_ASSIGN(Database db, OpenDatabase(document, root, options.backend, environment));
-  IC_ASSIGN(EngineSpec spec, CompileEngineSpec(plan, TargetOf(db)));
+  EngineTarget target = TargetOf(db);
+  target.tolerate_dirless_version = false;  // asked for by no case; rooflines need no directory
+  IC_ASSIGN(EngineSpec spec, CompileEngineSpec(plan, target));
   return BuiltModel{std::move(plan), std::move(spec), std::move(db)};
 }
 
