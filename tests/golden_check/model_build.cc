@@ -9,6 +9,7 @@
 #include "models/checkpoint.h"
 #include "models/compile.h"
 #include "serving/worker.h"
+#include "tables/lane_order.h"
 #include "tables/systems_paths.h"
 
 namespace infercast::golden {
@@ -96,7 +97,12 @@ Result<BuiltModel> BuildGoldenModel(const Json& document, Environment& environme
   IC_ASSIGN(Database db, OpenDatabase(document, root, options.backend, environment));
   EngineTarget target = TargetOf(db);
   target.tolerate_dirless_version = false;  // asked for by no case; rooflines need no directory
-  IC_ASSIGN(EngineSpec spec, CompileEngineSpec(plan, target));
+  AttentionLaneOrders lanes;
+  IC_ASSIGN(lanes.context,
+            ResolveLaneOrder(db, TableId::kContextAttention, options.attention_backend));
+  IC_ASSIGN(lanes.generation,
+            ResolveLaneOrder(db, TableId::kGenerationAttention, options.attention_backend));
+  IC_ASSIGN(EngineSpec spec, CompileEngineSpec(plan, target, lanes));
   return BuiltModel{std::move(plan), std::move(spec), std::move(db)};
 }
 
