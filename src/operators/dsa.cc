@@ -93,7 +93,7 @@ class PrefillLayers {
     return AnswerByMode(
         mode_,
         [&] {
-          return slice_.Measured(coords, [&](std::span<const double> c) {
+          return slice_.Seek(coords, [&](std::span<const double> c) {
             return roofline_.Context(ToCount(c[0]), ToCount(c[3]), ToCount(c[2]), ToCount(c[1]))
                 .Time();
           });
@@ -249,7 +249,7 @@ class DecodeLayers {
     return AnswerByMode(
         mode_,
         [&] {
-          return slice_.Measured(coords, [&](std::span<const double> c) {
+          return slice_.Seek(coords, [&](std::span<const double> c) {
             return roofline_.Generation(ToCount(c[0]), ToCount(c[1]), ToCount(c[2])).Time();
           });
         },
@@ -280,7 +280,7 @@ class DecodeLayers {
         }
       }
     }
-    std::stable_sort(sorted.begin(), sorted.end(), [](const Row& x, const Row& y) {
+    std::sort(sorted.begin(), sorted.end(), [](const Row& x, const Row& y) {
       return std::tie(x.heads, x.seq, x.batch) < std::tie(y.heads, y.seq, y.batch);
     });
     SampleRows rows;

@@ -34,10 +34,12 @@ SparseKernels::SparseKernels(const Database& db, std::string_view architecture,
   const Table* choice = table(v32 ? TableId::kDsv32Topk : TableId::kGlm5Topk);
   // Part of the same measurement: unused, but it has to be readable.
   table(v32 ? TableId::kDsv32DsaAttn : TableId::kGlm5DsaAttn);
-  if (scores != nullptr) scores_ = scores->Slice({num_heads});
-  if (choice != nullptr) {
-    choice_last_ = choice->Slice({num_heads, 0});
-    choice_flat_ = choice->Slice({num_heads, 1});
+  // Files that do not tell head counts apart serve every one of them; their rows stand under -1.
+  for (const double heads : {static_cast<double>(num_heads), -1.0}) {
+    if (scores != nullptr && !scores_) scores_ = scores->Slice({heads});
+    if (choice == nullptr) continue;
+    if (!choice_last_) choice_last_ = choice->Slice({heads, 0});
+    if (!choice_flat_) choice_flat_ = choice->Slice({heads, 1});
   }
   const auto note = [&](const Grid& grid, std::string_view name) {
     if (grid && !grid->empty()) return;

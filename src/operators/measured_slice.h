@@ -57,7 +57,7 @@ class Sought {
   Sought(PerfResult answer) : answer_(std::move(answer)) {}  // NOLINT(google-explicit-constructor)
   explicit Sought(const Error& error) : error_(&error) {}
   Sought(const MeasuredSlice& slice, std::span<const double> coords, Miss miss)
-      : slice_(&slice), miss_(miss), axes_(std::min(coords.size(), coords_.size())) {
+      : slice_(&slice), miss_(miss), axes_(std::min<std::size_t>(coords.size(), kMaxGridAxes)) {
     std::copy_n(coords.begin(), axes_, coords_.begin());
   }
 

@@ -67,12 +67,12 @@ Result<PerfResult> Prefill::Query(std::uint32_t b, std::uint32_t s, std::uint32_
   };
   return AnswerByMode(
       k.mode,
-      [&]() -> Result<PerfResult> {
-        auto result = k.slice.Measured(coords, [&](std::span<const double> c) {
+      [&] {
+        Sought sought = k.slice.Seek(coords, [&](std::span<const double> c) {
           return ContextMlaRoof(c[2], c[0], c[1], 0, c[1], k.kv_bytes, flops, k.bandwidth).Time();
         });
-        if (result) result->Scale(PrefixCorrection(full, p));
-        return result;
+        if (sought.ok()) sought.answer().Scale(PrefixCorrection(full, p));
+        return sought;
       },
       [&] { return k.calibration.Estimate(coords, roof().Time(), "latent attention prefill"); },
       [&]() -> Result<PerfResult> { return roof().Result(); });
@@ -124,7 +124,7 @@ Result<PerfResult> Decode::Query(std::uint32_t b, std::uint32_t s) const {
   return AnswerByMode(
       k.mode,
       [&] {
-        return k.slice.Measured(
+        return k.slice.Seek(
             coords, [&](std::span<const double> c) { return rates_.At(c[1], c[2], c[0]).Time(); });
       },
       [&] { return k.calibration.Estimate(coords, roof().Time(), "latent attention decode"); },
@@ -242,7 +242,7 @@ Result<PerfResult> BoundMlaBmm::Query(const QueryContext& ctx) const {
   auto result = AnswerByMode(
       mode_,
       [&] {
-        return slice_.Measured(
+        return slice_.Seek(
             tokens, [&](std::span<const double> c) { return roof(c[0], measured_heads_).Time(); });
       },
       [&] {

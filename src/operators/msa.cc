@@ -164,9 +164,9 @@ struct Block {
     auto result = AnswerByMode(
         mode,
         [&] {
-          auto measured = slice.Measured(coords, sol);
-          if (measured) measured->energy_wms = 0;
-          return measured;
+          Sought sought = slice.Seek(coords, sol);
+          if (sought.ok()) sought.answer().energy_wms = 0;
+          return sought;
         },
         [&]() -> Result<PerfResult> {
           if (lender) return lender->Estimate(ctx, roof.Time());
@@ -193,9 +193,9 @@ BoundMsaContext::BoundMsaContext(const MsaContext& op, const Database& db) {
                                         ToString(op.kv_cache_dtype), ToString(op.gemm_quant_mode));
     const std::array<Table::Key, 4> keys{ToString(op.fmha_quant_mode), ToString(op.kv_cache_dtype),
                                          ToString(op.gemm_quant_mode), kArchitecture};
-    state->slice = MeasuredSlice::Of(
-        db, latent::SparseBlockOf(db.Get(TableId::kMsaContext), keys, latent::kTrtllmKernel, key),
-        -1, key);
+    const auto view =
+        latent::SparseBlockOf(db.Get(TableId::kMsaContext), keys, latent::kTrtllmKernel, key);
+    state->slice = MeasuredSlice::Of(db, view, -1, key);
   }
   state_ = std::move(state);
 }
@@ -227,10 +227,9 @@ BoundMsaGeneration::BoundMsaGeneration(const MsaGeneration& op, const Database& 
                                         ToString(op.gemm_quant_mode));
     const std::array<Table::Key, 3> keys{ToString(op.kv_cache_dtype), ToString(op.gemm_quant_mode),
                                          kArchitecture};
-    state->slice = MeasuredSlice::Of(
-        db,
-        latent::SparseBlockOf(db.Get(TableId::kMsaGeneration), keys, latent::kTrtllmKernel, key),
-        -1, key);
+    const auto view =
+        latent::SparseBlockOf(db.Get(TableId::kMsaGeneration), keys, latent::kTrtllmKernel, key);
+    state->slice = MeasuredSlice::Of(db, view, -1, key);
   }
   state_ = std::move(state);
 }

@@ -129,16 +129,16 @@ Result<PerfResult> QueryBlock(const WideEpBlock& block, std::span<const double> 
                               Roofline&& roofline, Correct&& correct) {
   return AnswerByMode(
       block.mode,
-      [&]() -> Result<PerfResult> {
-        if (block.no_table) return std::unexpected(*block.no_table);
-        if (block.no_backend) return std::unexpected(*block.no_backend);
-        if (!block.rates) return std::unexpected(block.rates.error());
-        auto result = block.slice.Measured(coords, sol);
-        if (result) {
-          correct(*result);
-          result->energy_wms = 0;  // these tables are read without their power
+      [&]() -> Sought {
+        if (block.no_table) return Sought(*block.no_table);
+        if (block.no_backend) return Sought(*block.no_backend);
+        if (!block.rates) return Sought(block.rates.error());
+        Sought sought = block.slice.Seek(coords, sol);
+        if (sought.ok()) {
+          correct(sought.answer());
+          sought.answer().energy_wms = 0;  // these tables are read without their power
         }
-        return result;
+        return sought;
       },
       [&]() -> Result<PerfResult> {
         if (!block.rates) return std::unexpected(block.rates.error());
