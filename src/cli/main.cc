@@ -3,6 +3,7 @@
 
 #include "cli/cli_context.h"
 #include "cli/data_command.h"
+#include "cli/estimate_command.h"
 #include "cli/version_command.h"
 
 int main(int argc, char** argv) {
@@ -11,6 +12,7 @@ int main(int argc, char** argv) {
   app.set_version_flag("--version", "infercast " INFERCAST_VERSION);
   infercast::AddGlobalOptions(app, context);
   infercast::AddDataCommand(app, context);
+  infercast::AddEstimateCommand(app, context);
   infercast::AddVersionCommand(app, context);
   return infercast::RunCommandLine(app, context, argc, argv);
 }

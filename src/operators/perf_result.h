@@ -34,9 +34,9 @@ struct EnumNames<Tier> {
 // Our own provenance, weakest last: adding results keeps the weaker one.
 enum class OriginKind : std::uint8_t {
   kExact,         // nothing to compute (zero-cost operator)
+  kAnalytic,      // a memory or link formula with a measured efficiency
   kPoint,         // a measured point
   kInterpolated,  // between measured points
-  kAnalytic,      // a memory or link formula with a measured efficiency
   kExtrapolated,  // beyond measured points, utilisation held
   kSubstituted,   // measured at another topology
   kEstimated,     // utilisation estimate from this operator's own measurements
@@ -47,8 +47,8 @@ template <>
 struct EnumNames<OriginKind> {
   static constexpr std::string_view kType = "origin";
   static constexpr std::array<std::string_view, 9> kNames = {
-      "exact",       "measured",  "interpolated", "analytic",      "extrapolated",
-      "substituted", "estimated", "transferred",  "speed_of_light"};
+      "exact",       "analytic",  "measured",    "interpolated",  "extrapolated",
+      "substituted", "estimated", "transferred", "speed_of_light"};
 };
 
 struct TableSource;

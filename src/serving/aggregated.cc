@@ -121,6 +121,8 @@ Result<AggregatedRow> EvaluateAggregated(const Worker& worker, const Workload& w
   row.decode_step_ms = decode_ms;
   row.num_mixed_steps = plan_of_steps.mixed_steps;
   row.num_decode_steps = plan_of_steps.decode_steps;
+  row.mixed_decodes = plan_of_steps.mixed_decodes;
+  row.decode_batch = plan_of_steps.decode_batch;
   row.decode_iterations = plan_of_steps.decode_iterations;
 
   const bool trtllm = backend == Backend::kTrtllm;

@@ -67,6 +67,7 @@ struct AggregatedRow : WorkerRow {
   // The schedule behind the row.
   double mixed_step_ms = 0, decode_step_ms = 0;
   double num_mixed_steps = 0, num_decode_steps = 0;
+  std::int64_t mixed_decodes = 0, decode_batch = 0;  // requests decoding in each kind of step
   double decode_iterations = 1;
 };
 

@@ -15,7 +15,8 @@ std::string ParallelText(const ParallelLayout& layout) {
   return text;
 }
 
-Result<std::shared_ptr<const Worker>> Worker::Create(ModelPlan plan, const Database& db) {
+Result<std::shared_ptr<const Worker>> Worker::Create(ModelPlan plan, const Database& db,
+                                                     const AttentionLaneOrders& lanes) {
   auto worker = std::make_shared<Worker>();
   if (!db.system().mem_capacity) {
     return Fail(ErrorKind::kModelConfig,
@@ -24,10 +25,7 @@ Result<std::shared_ptr<const Worker>> Worker::Create(ModelPlan plan, const Datab
   }
   worker->capacity_ = *db.system().mem_capacity;
 
-  EngineSpec spec;
-  if (plan.nextn > 0) spec.engine.nextn = static_cast<std::uint32_t>(plan.nextn);
-  spec.context_ops = plan.context_ops;
-  spec.generation_ops = plan.generation_ops;
+  IC_ASSIGN(const EngineSpec spec, CompileEngineSpec(plan, TargetOf(db), lanes));
   IC_ASSIGN(worker->engine_, Engine::Bind(spec, db));
   for (const Operator& op : plan.encoder_ops) {
     worker->encoder_.push_back(BoundOperator::Bind(op, db));

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "engine/engine.h"
 #include "memory/memory_usage.h"
+#include "models/compile.h"
 #include "models/model_plan.h"
 #include "serving/rows.h"
 #include "serving/workload.h"
@@ -19,7 +20,8 @@ namespace infercast {
 class Worker {
  public:
   // Binds a plan's operators to a database. kModelConfig when the system has no memory capacity.
-  static Result<std::shared_ptr<const Worker>> Create(ModelPlan plan, const Database& db);
+  static Result<std::shared_ptr<const Worker>> Create(ModelPlan plan, const Database& db,
+                                                      const AttentionLaneOrders& lanes = {});
 
   const ModelPlan& plan() const { return plan_; }
   const Engine& engine() const { return *engine_; }

@@ -1,0 +1,176 @@
+#include "cli/deployment_flags.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <cstdlib>
+
+#include "base/near_names.h"
+#include "tables/systems_paths.h"
+
+namespace infercast {
+
+namespace {
+
+template <NamedEnum E>
+Result<E> ParseNamed(const std::string& text) {
+  if (const std::optional<E> value = ParseEnum<E>(text)) return *value;
+  std::vector<std::string> names;
+  for (const std::string_view name : EnumNames<E>::kNames) names.emplace_back(name);
+  return Fail(ErrorKind::kUnknownName,
+              fmt::format("unknown {} '{}'{}; known: {}", EnumNames<E>::kType, text,
+                          DidYouMean(text, names), JoinNames(names)));
+}
+
+template <NamedEnum E>
+Status ParseOptional(const std::optional<std::string>& text, std::optional<E>& out) {
+  if (!text) return {};
+  IC_ASSIGN(out, ParseNamed<E>(*text));
+  return {};
+}
+
+}  // namespace
+
+void DeploymentFlags::Declare(CLI::App& command) {
+  command
+      .add_option("--model,--model-path", model,
+                  "Model: a bundled name, a directory or a config.json")
+      ->required();
+  command.add_option("--system", system, "GPU system, such as h200_sxm")->required();
+  command.add_option("--backend", backend, "Serving backend: trtllm, sglang or vllm")
+      ->capture_default_str();
+  command.add_option("--backend-version,--perf-db-version", version,
+                     "Version measured, or current, previous, next (default: current)");
+  command
+      .add_option("--database-mode", mode,
+                  "SILICON (measured), HYBRID (estimate what is missing), EMPIRICAL, SOL")
+      ->capture_default_str();
+  command.add_option(
+      "--transfer-policy", policy,
+      "What estimates may borrow: off, conservative, balanced, aggressive, or kinds");
+  command.add_option("--gemm-quant-mode", gemm, "Number format of dense products");
+  command.add_option("--moe-quant-mode", moe, "Number format of experts");
+  command.add_option("--kvcache-quant-mode", kv, "Number format of the KV cache");
+  command.add_option("--fmha-quant-mode", fmha, "Number format of prefill attention");
+  command.add_option("--comm-quant-mode", comm, "Number format of communication");
+  command.add_option("--nextn", nextn, "Draft tokens per step, or auto")->capture_default_str();
+  command.add_option("--nextn-accepted", nextn_accepted, "Draft tokens accepted per step");
+  command.add_option("--attention-backend", attention_backend,
+                     "Attention kernel: fa3, triton, trtllm_mha, flashinfer, fla, default");
+  command.add_option("--moe-backend", moe_backend, "Expert kernel: deepep_moe, megamoe");
+  command.add_flag("--allow-unlisted-versions", allow_unlisted,
+                   "Accept versions that are measured but not offered");
+}
+
+Result<DeploymentRequest> DeploymentFlags::Request(const CliContext& context) const {
+  DeploymentRequest request;
+  request.model = model;
+  request.system = system;
+  IC_ASSIGN(request.backend, ParseNamed<Backend>(backend));
+  request.version = version;
+  std::string upper = mode;
+  for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  IC_ASSIGN(request.mode, ParseNamed<DatabaseMode>(upper));
+  if (request.mode == DatabaseMode::kSolFull) {
+    return Fail(ErrorKind::kInvalidArgument,
+                "SOL_FULL is a listing of rooflines, not a mode of a forecast: use SOL");
+  }
+  if (policy) {
+    IC_ASSIGN(request.policy, ParseTransferPolicy(*policy));
+  }
+  request.behaviour = context.behaviour;
+  request.allow_unlisted = allow_unlisted;
+  BuildOptions& build = request.build;
+  IC_RETURN_IF_ERROR(ParseOptional(gemm, build.quant.gemm));
+  IC_RETURN_IF_ERROR(ParseOptional(moe, build.quant.moe));
+  IC_RETURN_IF_ERROR(ParseOptional(kv, build.quant.kv));
+  IC_RETURN_IF_ERROR(ParseOptional(fmha, build.quant.fmha));
+  IC_RETURN_IF_ERROR(ParseOptional(comm, build.quant.comm));
+  build.attention_backend = attention_backend;
+  if (moe_backend && *moe_backend != "deepep_moe") build.moe_backend = moe_backend;
+  return request;
+}
+
+Result<Speculation> DeploymentFlags::SpeculationOf(const ModelConfig& config) const {
+  Speculation speculation;
+  if (nextn == "auto") {
+    speculation.nextn = config.draft_layers;
+  } else {
+    try {
+      std::size_t used = 0;
+      speculation.nextn = std::stoll(nextn, &used);
+      if (used != nextn.size()) speculation.nextn = -1;
+    } catch (const std::exception&) {
+      speculation.nextn = -1;
+    }
+  }
+  if (speculation.nextn < 0 || speculation.nextn > 1000) {
+    return Fail(ErrorKind::kInvalidArgument,
+                fmt::format("--nextn is '{}': expected a number of draft tokens or auto", nextn));
+  }
+  if (speculation.nextn == 0) return speculation;
+  if (!nextn_accepted) {
+    return Fail(ErrorKind::kInvalidArgument,
+                fmt::format("--nextn {} needs --nextn-accepted: the expected number of accepted "
+                            "draft tokens per step (0 to {})",
+                            nextn, speculation.nextn));
+  }
+  const double accepted = *nextn_accepted;
+  if (!std::isfinite(accepted) || accepted < 0 ||
+      accepted > static_cast<double>(speculation.nextn)) {
+    return Fail(ErrorKind::kInvalidArgument, fmt::format("--nextn-accepted is {}: expected 0 to {}",
+                                                         accepted, speculation.nextn));
+  }
+  speculation.accepted = accepted;
+  return speculation;
+}
+
+void WorkloadFlags::Declare(CLI::App& command) {
+  command.add_option("--isl", workload.isl, "Input tokens of a request")->capture_default_str();
+  command.add_option("--osl", workload.osl, "Output tokens of a request")->capture_default_str();
+  command.add_option("--prefix", workload.prefix, "Input tokens whose KV is already cached")
+      ->capture_default_str();
+  command.add_option("--image-height", workload.image_height, "Height of an image in pixels");
+  command.add_option("--image-width", workload.image_width, "Width of an image in pixels");
+  command.add_option("--num-images", workload.num_images, "Images per request")
+      ->capture_default_str();
+}
+
+void LayoutFlags::Declare(CLI::App& command) {
+  command.add_option("--tp-size,--tp", tp, "Tensor parallelism");
+  command.add_option("--pp-size,--pp", pp, "Pipeline parallelism");
+  command.add_option("--attention-dp-size,--dp", dp, "Attention data parallelism");
+  command.add_option("--moe-tp-size,--etp", moe_tp, "Tensor parallelism of the experts");
+  command.add_option("--moe-ep-size,--ep", moe_ep, "Expert parallelism");
+  command.add_option("--cp-size,--cp", cp, "Context parallelism (sglang)");
+}
+
+ParallelLayout LayoutFlags::Layout() const {
+  ParallelLayout layout;
+  layout.tp = tp.value_or(1);
+  layout.pp = pp.value_or(1);
+  layout.dp = dp.value_or(1);
+  layout.cp = cp.value_or(1);
+  layout.moe_tp = moe_tp;
+  layout.moe_ep = moe_ep;
+  return layout;
+}
+
+Result<Surroundings> OpenSurroundings(const CliContext& context) {
+  std::optional<std::string_view> list;
+  if (context.systems_paths) list = *context.systems_paths;
+  IC_ASSIGN(std::vector<std::filesystem::path> roots, ResolveSystemsPaths(list));
+  CheckpointSearch checkpoints;
+  for (const char* name : {"INFERCAST_MODEL_CONFIGS_PATH", "AICONFIGURATOR_MODEL_CONFIGS_PATH"}) {
+    if (const char* dir = std::getenv(name); dir != nullptr && *dir != 0) {
+      checkpoints.config_dirs.emplace_back(dir);
+    }
+  }
+  for (std::filesystem::path& dir : ModelConfigPaths(roots)) {
+    checkpoints.config_dirs.push_back(std::move(dir));
+  }
+  return Surroundings{SystemsCatalog(std::move(roots)), std::move(checkpoints)};
+}
+
+}  // namespace infercast

@@ -1,0 +1,97 @@
+#include "serving/deployment.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "tables/lane_order.h"
+
+namespace infercast {
+
+Result<std::shared_ptr<const Deployment>> Deployment::Open(const DeploymentRequest& request,
+                                                           const SystemsCatalog& systems,
+                                                           const CheckpointSearch& checkpoints) {
+  IC_ASSIGN(ModelConfig model, LoadModelConfig(request.model, checkpoints));
+  return Open(request, systems, std::make_shared<const ModelConfig>(std::move(model)));
+}
+
+Result<std::shared_ptr<const Deployment>> Deployment::Open(
+    const DeploymentRequest& request, const SystemsCatalog& systems,
+    std::shared_ptr<const ModelConfig> model) {
+  std::shared_ptr<Deployment> deployment(new Deployment());
+  deployment->request_ = request;
+  deployment->model_ = std::move(model);
+  SystemsCatalog::OpenRequest open;
+  open.system = request.system;
+  open.backend = request.backend;
+  open.version = request.version;
+  open.mode = request.mode;
+  open.policy = request.policy;
+  open.behaviour = request.behaviour;
+  open.allow_unlisted = request.allow_unlisted;
+  IC_ASSIGN(Database database, systems.Open(open));
+  deployment->database_.emplace(std::move(database));
+  const std::optional<std::string>& kernel = request.build.attention_backend;
+  IC_ASSIGN(deployment->lanes_.context,
+            ResolveLaneOrder(*deployment->database_, TableId::kContextAttention, kernel));
+  IC_ASSIGN(deployment->lanes_.generation,
+            ResolveLaneOrder(*deployment->database_, TableId::kGenerationAttention, kernel));
+  return deployment;
+}
+
+Result<ModelPlan> Deployment::Plan(const ParallelLayout& layout) const {
+  BuildOptions options = request_.build;
+  options.backend = request_.backend;
+  options.layout = layout;
+  options.system = request_.system;
+  if (!options.gpus_per_node) options.gpus_per_node = database_->system().num_gpus_per_node;
+  return BuildModelPlan(*model_, options);
+}
+
+Result<std::shared_ptr<const Worker>> Deployment::MakeWorker(const ParallelLayout& layout) const {
+  IC_ASSIGN(ModelPlan plan, Plan(layout));
+  return Worker::Create(std::move(plan), *database_, lanes_);
+}
+
+Result<ParallelLayout> SmallestFittingLayout(const Deployment& deployment, const Workload& workload,
+                                             std::int64_t batch, std::int64_t ctx_tokens,
+                                             const EvaluationOptions& options) {
+  const bool moe = deployment.model().IsMoe();
+  std::optional<Error> last;
+  bool fitted_nowhere = false;
+  for (std::int64_t tp = 1; tp <= 2 * deployment.database().system().num_gpus_per_node && tp <= 16;
+       tp *= 2) {
+    ParallelLayout layout;
+    layout.tp = tp;
+    if (moe) {
+      layout.moe_tp = 1;
+      layout.moe_ep = tp;
+    }
+    Result<std::shared_ptr<const Worker>> worker = deployment.MakeWorker(layout);
+    if (!worker) {
+      last = worker.error();
+      continue;
+    }
+    const Result<AggregatedRow> row =
+        EvaluateAggregated(**worker, workload, batch, ctx_tokens, options);
+    if (!row) {
+      last = row.error();
+      continue;
+    }
+    if (row->verdict.fits()) return layout;
+    fitted_nowhere = true;
+  }
+  if (fitted_nowhere || !last) {
+    return Fail(ErrorKind::kDoesNotFit,
+                fmt::format("{} with {} requests of {} + {} tokens does not fit on one worker of "
+                            "up to {} GPUs of {}; lower --batch-size or give --tp-size and "
+                            "--pp-size",
+                            deployment.model().name, batch, workload.isl, workload.osl,
+                            std::min<std::int64_t>(
+                                2 * deployment.database().system().num_gpus_per_node, 16),
+                            deployment.request().system));
+  }
+  return std::unexpected(*last);
+}
+
+}  // namespace infercast

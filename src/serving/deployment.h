@@ -1,0 +1,69 @@
+// A model on a system under a backend: the checkpoint parsed, the database opened and the attention
+// kernels ordered once, then one worker per parallel layout.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "models/checkpoint.h"
+#include "models/model_plan.h"
+#include "serving/worker.h"
+#include "tables/database.h"
+#include "tables/versions.h"
+
+namespace infercast {
+
+struct DeploymentRequest {
+  std::string model;  // bundled name, directory, config.json, or Hub name
+  std::string system;
+  Backend backend = Backend::kTrtllm;
+  std::optional<std::string> version;  // literal or alias; absent: current
+  DatabaseMode mode = DatabaseMode::kSilicon;
+  TransferPolicy policy;
+  Behaviour behaviour = Behaviour::kNative;
+  bool allow_unlisted = false;
+  // Number formats, draft depth, kernels: everything of a build but backend and layout.
+  BuildOptions build;
+};
+
+// Immutable; safe to share between threads.
+class Deployment {
+ public:
+  static Result<std::shared_ptr<const Deployment>> Open(const DeploymentRequest& request,
+                                                        const SystemsCatalog& systems,
+                                                        const CheckpointSearch& checkpoints);
+  // With a model that was parsed before.
+  static Result<std::shared_ptr<const Deployment>> Open(const DeploymentRequest& request,
+                                                        const SystemsCatalog& systems,
+                                                        std::shared_ptr<const ModelConfig> model);
+
+  const ModelConfig& model() const { return *model_; }
+  const Database& database() const { return *database_; }
+  const std::string& version() const { return database_->store().identity().version; }
+  Backend backend() const { return request_.backend; }
+  const DeploymentRequest& request() const { return request_; }
+
+  // kInvalidArgument for an impossible layout, kUnsupportedModel, ...
+  Result<ModelPlan> Plan(const ParallelLayout& layout) const;
+  Result<std::shared_ptr<const Worker>> MakeWorker(const ParallelLayout& layout) const;
+
+ private:
+  Deployment() = default;
+
+  DeploymentRequest request_;
+  std::shared_ptr<const ModelConfig> model_;
+  std::optional<Database> database_;
+  AttentionLaneOrders lanes_;
+};
+
+// The layout used when the user gives none: the smallest tensor parallelism (all experts' ranks in
+// one expert-parallel group for MoE models) whose weights and KV cache for `batch` requests fit one
+// GPU each. kDoesNotFit when even a whole node does not hold it.
+Result<ParallelLayout> SmallestFittingLayout(const Deployment& deployment, const Workload& workload,
+                                             std::int64_t batch, std::int64_t ctx_tokens,
+                                             const EvaluationOptions& options);
+
+}  // namespace infercast
