@@ -1,3 +1,4 @@
+// Edit distance with a few allowances for how people type names.
 #include "base/near_names.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Puts the attention lanes of a table in the order in which queries try them.
 #include "tables/lane_order.h"
 
 #include <fmt/format.h>

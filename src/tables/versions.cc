@@ -1,3 +1,4 @@
+// Version slots, aliases and the walk over systems roots that opens a database.
 #include "tables/versions.h"
 
 #include <fmt/format.h>
@@ -152,6 +153,8 @@ struct SystemsCatalog::State {
   std::optional<std::optional<SlotDocument>> slots;
   std::map<std::string, std::shared_ptr<DataTree>, std::less<>> trees;  // by root and system
   std::map<std::string, SystemSpec, std::less<>> specs;
+  // Slots come from the defaults wherever `next` is derived, so it depends on the backend alone.
+  std::map<Backend, std::optional<std::string>> next;
 
   const std::optional<SlotDocument>& SlotsDocument() {
     const std::scoped_lock lock(mutex);
@@ -239,7 +242,15 @@ Result<SystemSpec> SystemsCatalog::Spec(std::string_view system) const {
   return state_->Spec(root, system);
 }
 
-std::optional<QuerySlots> SystemsCatalog::Slots(std::string_view system, Backend backend) const {
+// The published slots of a system's backend, and whether `next` is to be derived. That takes a walk
+// over every system, so it is done only when somebody asks for it.
+struct SystemsCatalog::PublishedSlots {
+  QuerySlots slots;
+  bool derives_next = false;
+};
+
+std::optional<SystemsCatalog::PublishedSlots> SystemsCatalog::Published(std::string_view system,
+                                                                        Backend backend) const {
   const std::optional<SlotDocument>& document = state_->SlotsDocument();
   if (!document) return std::nullopt;
   const std::string name(ToString(backend));
@@ -256,36 +267,52 @@ std::optional<QuerySlots> SystemsCatalog::Slots(std::string_view system, Backend
     measured = measured || (tree && !tree->Versions(name).empty());
   }
   if (!measured) return std::nullopt;
+  PublishedSlots published;
+  published.slots.current = entry.current;
+  if (!entry.previous.empty()) published.slots.previous = entry.previous;
+  published.derives_next = !overridden;
+  return published;
+}
 
-  QuerySlots slots;
-  slots.current = entry.current;
-  if (!entry.previous.empty()) slots.previous = entry.previous;
-  if (!overridden) {
-    // Next: the newest version with data on any system that follows the defaults.
-    std::optional<std::string> newest;
-    for (const fs::path& root : state_->roots) {
-      std::error_code ec;
-      for (fs::directory_iterator it(root, ec), end; !ec && it != end; it.increment(ec)) {
-        if (it->path().extension() != ".yaml") continue;
-        const std::string other = it->path().stem().string();
-        if (document->overrides.contains({other, name})) continue;
-        const std::shared_ptr<DataTree> tree = state_->Tree(root, other);
-        if (!tree) continue;
-        for (const std::string& version : tree->Versions(name)) {
-          if (!(VersionSortKey(version) > VersionSortKey(newest ? *newest : slots.current))) {
-            continue;
-          }
-          const std::vector<std::string> dirs = tree->VersionDirs(name, version);
-          if (std::any_of(dirs.begin(), dirs.end(),
-                          [&](const std::string& dir) { return tree->HasPerfFiles(dir); })) {
-            newest = version;
-          }
+// The newest version beyond `current` with data on any system that follows the defaults.
+std::optional<std::string> SystemsCatalog::NextVersion(Backend backend,
+                                                       const std::string& current) const {
+  {
+    const std::scoped_lock lock(state_->mutex);
+    if (const auto it = state_->next.find(backend); it != state_->next.end()) return it->second;
+  }
+  const std::optional<SlotDocument>& document = state_->SlotsDocument();
+  const std::string name(ToString(backend));
+  std::optional<std::string> newest;
+  for (const fs::path& root : state_->roots) {
+    std::error_code ec;
+    for (fs::directory_iterator it(root, ec), end; !ec && it != end; it.increment(ec)) {
+      if (it->path().extension() != ".yaml") continue;
+      const std::string other = it->path().stem().string();
+      if (document && document->overrides.contains({other, name})) continue;
+      const std::shared_ptr<DataTree> tree = state_->Tree(root, other);
+      if (!tree) continue;
+      for (const std::string& version : tree->Versions(name)) {
+        if (!(VersionSortKey(version) > VersionSortKey(newest ? *newest : current))) continue;
+        const std::vector<std::string> dirs = tree->VersionDirs(name, version);
+        if (std::any_of(dirs.begin(), dirs.end(),
+                        [&](const std::string& dir) { return tree->HasPerfFiles(dir); })) {
+          newest = version;
         }
       }
     }
-    slots.next = newest;
   }
-  return slots;
+  const std::scoped_lock lock(state_->mutex);
+  return state_->next.try_emplace(backend, std::move(newest)).first->second;
+}
+
+std::optional<QuerySlots> SystemsCatalog::Slots(std::string_view system, Backend backend) const {
+  std::optional<PublishedSlots> published = Published(system, backend);
+  if (!published) return std::nullopt;
+  if (published->derives_next) {
+    published->slots.next = NextVersion(backend, published->slots.current);
+  }
+  return std::move(published->slots);
 }
 
 std::vector<std::string> SystemsCatalog::SupportedVersions(std::string_view system,
@@ -328,12 +355,8 @@ std::vector<std::string> SystemsCatalog::SupportedVersions(std::string_view syst
 
 std::optional<std::string> SystemsCatalog::LatestVersion(std::string_view system,
                                                          Backend backend) const {
+  if (const auto published = Published(system, backend)) return published->slots.current;
   const std::vector<std::string> supported = SupportedVersions(system, backend);
-  if (const std::optional<QuerySlots> slots = Slots(system, backend)) {
-    if (std::find(supported.begin(), supported.end(), slots->current) != supported.end()) {
-      return slots->current;
-    }
-  }
   // The newest one that holds measurements of its own.
   const std::string name(ToString(backend));
   const auto key = [](const std::string& version) {
@@ -372,8 +395,8 @@ std::optional<std::string> SystemsCatalog::LatestVersion(std::string_view system
 Result<std::string> SystemsCatalog::ResolveVersion(std::string_view system, Backend backend,
                                                    std::string_view version,
                                                    bool allow_unlisted) const {
-  const std::optional<QuerySlots> slots = Slots(system, backend);
-  if (!slots) {
+  const auto published = Published(system, backend);
+  if (!published) {
     if (IsAlias(version)) {
       return Fail(ErrorKind::kUnknownName,
                   fmt::format("'{}' names no version: no queryable versions are defined for {} on "
@@ -382,17 +405,24 @@ Result<std::string> SystemsCatalog::ResolveVersion(std::string_view system, Back
     }
     return std::string(version);
   }
-  if (version == "current") return slots->current;
+  const QuerySlots& slots = published->slots;
+  if (version == "current") return slots.current;
   if (IsAlias(version)) {
-    const std::optional<std::string>& slot = version == "previous" ? slots->previous : slots->next;
+    std::optional<std::string> slot = slots.previous;
+    if (version == "next") {
+      slot = published->derives_next ? NextVersion(backend, slots.current) : std::nullopt;
+    }
     if (slot) return *slot;
     return Fail(ErrorKind::kUnknownName,
                 fmt::format("{} on {} has no '{}' version; current is {}", ToString(backend),
-                            system, version, slots->current));
+                            system, version, slots.current));
+  }
+  if (version == slots.current || version == slots.previous || allow_unlisted ||
+      UnlistedAllowedByEnvironment()) {
+    return std::string(version);
   }
   const std::vector<std::string> supported = SupportedVersions(system, backend);
-  if (std::find(supported.begin(), supported.end(), version) != supported.end() || allow_unlisted ||
-      UnlistedAllowedByEnvironment()) {
+  if (std::find(supported.begin(), supported.end(), version) != supported.end()) {
     return std::string(version);
   }
   return Fail(ErrorKind::kUnknownName,
@@ -433,7 +463,6 @@ Result<Database> SystemsCatalog::Open(const OpenRequest& request) const {
   identity.shared_layer = request.shared_layer.value_or(request.mode == DatabaseMode::kSilicon ||
                                                         request.mode == DatabaseMode::kHybrid);
   const std::string name(ToString(request.backend));
-  const std::optional<QuerySlots> slots = Slots(request.system, request.backend);
   std::optional<fs::path> without_dir;
   std::optional<Error> failure;
   for (const fs::path& root : state_->roots) {
@@ -452,8 +481,9 @@ Result<Database> SystemsCatalog::Open(const OpenRequest& request) const {
       failure = store.error();
       continue;
     }
-    const bool is_next = slots && slots->next == version;
-    if ((is_next || missing_allowed) && !without_dir) without_dir = root;
+    if (without_dir) continue;
+    const std::optional<QuerySlots> slots = Slots(request.system, request.backend);
+    if (missing_allowed || (slots && slots->next == version)) without_dir = root;
   }
   if (without_dir) {
     identity.systems_root = *without_dir;

@@ -72,6 +72,10 @@ class SystemsCatalog {
 
  private:
   struct State;
+  struct PublishedSlots;
+  std::optional<PublishedSlots> Published(std::string_view system, Backend backend) const;
+  std::optional<std::string> NextVersion(Backend backend, const std::string& current) const;
+
   std::unique_ptr<State> state_;
 };
 
