@@ -181,7 +181,12 @@ QuantOverrides QuantFromDataTypes(const EngineConfig& config) {
 }
 
 Result<EngineSpec> CompileEngineSpec(ModelPlan plan, const EngineTarget& target,
-                                     const AttentionLaneOrders& lanes) {
+                                     const std::optional<AttentionLaneOrders>& lanes) {
+  if (!lanes && plan.attention_backend && *plan.attention_backend != "default") {
+    return Fail(ErrorKind::kInvalidArgument,
+                fmt::format("attention backend {} cannot be chosen without measured attention",
+                            *plan.attention_backend));
+  }
   if (HasRetiredDispatch(plan.context_ops) || HasRetiredDispatch(plan.generation_ops)) {
     return Fail(ErrorKind::kUnsupportedModel,
                 fmt::format("{}: this expert backend has no native variant any more", plan.model));
@@ -212,8 +217,10 @@ Result<EngineSpec> CompileEngineSpec(ModelPlan plan, const EngineTarget& target,
   e.transfer_policy = PolicyTokens(target.policy);
   spec.context_ops = std::move(plan.context_ops);
   spec.generation_ops = std::move(plan.generation_ops);
-  BindLanes(spec.context_ops, lanes);
-  BindLanes(spec.generation_ops, lanes);
+  if (lanes) {
+    BindLanes(spec.context_ops, *lanes);
+    BindLanes(spec.generation_ops, *lanes);
+  }
   return spec;
 }
 

@@ -36,9 +36,11 @@ struct AttentionLaneOrders {
   std::vector<std::string> generation{"default"};
 };
 
-// kUnsupportedModel when the plan holds an operator that engines no longer price.
+// Without lanes (no database was opened) every order is just "default". kUnsupportedModel when the
+// plan holds an operator that engines no longer price; kInvalidArgument when it names an attention
+// backend but no lanes are there to choose from.
 Result<EngineSpec> CompileEngineSpec(ModelPlan plan, const EngineTarget& target,
-                                     const AttentionLaneOrders& lanes = {});
+                                     const std::optional<AttentionLaneOrders>& lanes = {});
 
 // Data types under which modes travel in an engine's identity; absent when there is none.
 std::optional<DataType> WeightDataType(GemmQuant mode);
