@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "tables/lane_order.h"
+
 namespace infercast {
 
 namespace {
@@ -69,6 +71,17 @@ void BindLanes(std::vector<Operator>& ops, const AttentionLaneOrders& lanes) {
       BindLanes(whole->sol_ops, lanes);
     }
   }
+}
+
+// Whether a list has attention operators of a kind whose lanes are bound.
+template <typename Attention>
+bool HasBound(const std::vector<Operator>& ops) {
+  for (const Operator& op : ops) {
+    if (std::holds_alternative<Attention>(op.kind)) return true;
+    const auto* whole = std::get_if<FpmForward>(&op.kind);
+    if (whole != nullptr && HasBound<Attention>(whole->sol_ops)) return true;
+  }
+  return false;
 }
 
 bool HasRetiredDispatch(const std::vector<Operator>& ops);
@@ -182,7 +195,9 @@ QuantOverrides QuantFromDataTypes(const EngineConfig& config) {
 
 Result<EngineSpec> CompileEngineSpec(ModelPlan plan, const EngineTarget& target,
                                      const std::optional<AttentionLaneOrders>& lanes) {
-  if (!lanes && plan.attention_backend && *plan.attention_backend != "default") {
+  const bool attends = HasBound<ContextAttention>(plan.context_ops) ||
+                       HasBound<GenerationAttention>(plan.generation_ops);
+  if (!lanes && attends && plan.attention_backend && *plan.attention_backend != "default") {
     return Fail(ErrorKind::kInvalidArgument,
                 fmt::format("attention backend {} cannot be chosen without measured attention",
                             *plan.attention_backend));
@@ -222,6 +237,19 @@ Result<EngineSpec> CompileEngineSpec(ModelPlan plan, const EngineTarget& target,
     BindLanes(spec.generation_ops, *lanes);
   }
   return spec;
+}
+
+Result<EngineSpec> CompileEngineSpec(ModelPlan plan, const Database& database) {
+  AttentionLaneOrders lanes;
+  if (HasBound<ContextAttention>(plan.context_ops)) {
+    IC_ASSIGN(lanes.context,
+              ResolveLaneOrder(database, TableId::kContextAttention, plan.attention_backend));
+  }
+  if (HasBound<GenerationAttention>(plan.generation_ops)) {
+    IC_ASSIGN(lanes.generation,
+              ResolveLaneOrder(database, TableId::kGenerationAttention, plan.attention_backend));
+  }
+  return CompileEngineSpec(std::move(plan), TargetOf(database), lanes);
 }
 
 }  // namespace infercast

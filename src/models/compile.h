@@ -38,9 +38,13 @@ struct AttentionLaneOrders {
 
 // Without lanes (no database was opened) every order is just "default". kUnsupportedModel when the
 // plan holds an operator that engines no longer price; kInvalidArgument when it names an attention
-// backend but no lanes are there to choose from.
+// backend for its attention operators but no lanes are there to choose from.
 Result<EngineSpec> CompileEngineSpec(ModelPlan plan, const EngineTarget& target,
                                      const std::optional<AttentionLaneOrders>& lanes = {});
+
+// Against an opened database: its identity and, where the lists have attention of the plain kind,
+// its lanes. Also the errors of ResolveLaneOrder.
+Result<EngineSpec> CompileEngineSpec(ModelPlan plan, const Database& database);
 
 // Data types under which modes travel in an engine's identity; absent when there is none.
 std::optional<DataType> WeightDataType(GemmQuant mode);
