@@ -27,6 +27,7 @@ std::shared_ptr<arrow::Array> ColumnOf(const std::vector<Row>& rows, std::size_t
   if (std::holds_alternative<std::int64_t>(first)) {
     return finish(arrow::Int64Builder(), std::int64_t{});
   }
+  if (std::holds_alternative<bool>(first)) return finish(arrow::BooleanBuilder(), bool{});
   return finish(arrow::DoubleBuilder(), double{});
 }
 
@@ -73,11 +74,13 @@ MadeUpSystem::MadeUpSystem(Backend backend, std::string gpu_yaml, std::string no
                                       "1.0.0");
 }
 
+std::filesystem::path MadeUpSystem::Folder(const std::string& version) const {
+  return root_.path() / "data" / "made_up" / ToString(backend_) / version;
+}
+
 void MadeUpSystem::Put(const std::string& basename, const std::vector<Row>& rows,
                        const std::string& version) {
-  WriteParquet(
-      root_.path() / "data" / "made_up" / ToString(backend_) / version / (basename + ".parquet"),
-      rows);
+  WriteParquet(Folder(version) / (basename + ".parquet"), rows);
 }
 
 Database MadeUpSystem::Open(DatabaseMode mode, TransferPolicy policy, bool shared_layer,

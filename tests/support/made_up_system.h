@@ -15,7 +15,7 @@
 namespace infercast::testing {
 
 // Column name and value; all rows of a file have the columns of its first row.
-using Cell = std::variant<std::string, std::int64_t, double>;
+using Cell = std::variant<std::string, std::int64_t, double, bool>;
 using Row = std::vector<std::pair<std::string, Cell>>;
 
 void WriteParquet(const std::filesystem::path& file, const std::vector<Row>& rows);
@@ -31,6 +31,9 @@ class MadeUpSystem {
   // Adds `<basename>.parquet` to a version.
   void Put(const std::string& basename, const std::vector<Row>& rows,
            const std::string& version = "1.0.0");
+
+  // Folder of a version's files.
+  std::filesystem::path Folder(const std::string& version = "1.0.0") const;
 
   // Opens the data as it stands now.
   Database Open(DatabaseMode mode, TransferPolicy policy = {}, bool shared_layer = false,
