@@ -37,6 +37,7 @@
 #include "operators/mla_module.h"
 #include "operators/moe.h"
 #include "operators/moe_all_to_all.h"
+#include "operators/moe_dispatch.h"
 #include "operators/moe_expert_compute.h"
 #include "operators/msa.h"
 #include "operators/state_space.h"
