@@ -19,8 +19,8 @@ struct ParallelLayout {
   std::int64_t dp = 1;  // attention data parallelism
   std::int64_t cp = 1;
   // Absent: follows from the other one and the attention width.
-  std::optional<std::int64_t> moe_tp;
-  std::optional<std::int64_t> moe_ep;
+  std::optional<std::int64_t> moe_tp = std::nullopt;
+  std::optional<std::int64_t> moe_ep = std::nullopt;
 
   std::int64_t GpusPerWorker() const { return tp * pp * dp * cp; }
   std::int64_t AttentionWidth() const { return tp * dp * cp; }

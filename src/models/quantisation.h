@@ -28,14 +28,14 @@ struct QuantModes {
 
 // Modes that are set; absent ones are inferred (comm: half).
 struct QuantOverrides {
-  std::optional<GemmQuant> gemm;
-  std::optional<MoeQuant> moe;
-  std::optional<KvQuant> kv;
-  std::optional<FmhaQuant> fmha;
-  std::optional<CommQuant> comm;
+  std::optional<GemmQuant> gemm = std::nullopt;
+  std::optional<MoeQuant> moe = std::nullopt;
+  std::optional<KvQuant> kv = std::nullopt;
+  std::optional<FmhaQuant> fmha = std::nullopt;
+  std::optional<CommQuant> comm = std::nullopt;
   // Whether the GEMM mode counts as chosen by the user, which switches off a checkpoint's own split
   // into quantised and excluded layers. Absent: it does when `gemm` is set.
-  std::optional<bool> gemm_explicit;
+  std::optional<bool> gemm_explicit = std::nullopt;
 
   bool operator==(const QuantOverrides&) const = default;
 };

@@ -1,0 +1,186 @@
+// Checkpoint configurations: the sizes that are read, and what is said about those that are wrong.
+#include "models/model_config.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "models/checkpoint.h"
+#include "models/family.h"
+#include "models/model_support.h"
+#include "support/data_files.h"
+
+namespace infercast {
+namespace {
+
+using testing::Parse;
+
+// The configuration with a member renamed to something nobody reads.
+std::string Without(std::string config, const std::string& key) {
+  return config.insert(config.find("\"" + key + "\"") + 1, "x_");
+}
+
+TEST(ModelConfig, ReadsTheSizesOfADenseDecoder) {
+  const ModelConfig m = Parse(testing::Qwen3Dense());
+  EXPECT_EQ(m.family_id(), ModelFamily::kLlama);
+  EXPECT_FALSE(m.IsMoe());
+  EXPECT_TRUE(m.qk_norm);
+  EXPECT_EQ(m.layers, 64);
+  EXPECT_EQ(m.hidden_size, 5120);
+  EXPECT_EQ(m.heads, 64);
+  EXPECT_EQ(m.kv_heads, 8);
+  EXPECT_EQ(m.head_dim, 128);
+  EXPECT_EQ(m.inter_size, 25600);
+  EXPECT_EQ(m.vocab, 151936);
+  EXPECT_EQ(m.context, 40960);
+  EXPECT_EQ(m.num_experts, 0);
+}
+
+TEST(ModelConfig, HeadSizeFollowsFromTheWidthWhenAbsent) {
+  const ModelConfig m = Parse(Without(testing::Qwen3Dense(), "head_dim"));
+  EXPECT_EQ(m.head_dim, 80);
+}
+
+TEST(ModelConfig, ReadsExpertsUnderTheirSeveralNames) {
+  const ModelConfig qwen = Parse(testing::Qwen3Moe());
+  EXPECT_TRUE(qwen.IsMoe());
+  EXPECT_EQ(qwen.num_experts, 128);
+  EXPECT_EQ(qwen.topk, 8);
+  EXPECT_EQ(qwen.moe_inter_size, 1536);
+  EXPECT_EQ(qwen.moe_layers, 94);
+  const ModelConfig oss = Parse(testing::GptOss());
+  EXPECT_EQ(oss.num_experts, 128);
+  EXPECT_EQ(oss.moe_inter_size, 2880);  // falls back to the dense width
+}
+
+TEST(ModelConfig, CountsSharedExpertsAndMoeLayers) {
+  const ModelConfig m = Parse(testing::Qwen3Moe(
+      R"(, "shared_expert_intermediate_size": 3072, "first_k_dense_replace": 3,
+         "moe_layer_freq": 2)"));
+  EXPECT_EQ(m.shared_experts, 2);
+  EXPECT_EQ(m.moe_layers, 45);  // even layers from the fourth on
+}
+
+TEST(ModelConfig, ReadsTheNestedLanguageModel) {
+  const ModelConfig m = Parse(testing::Qwen3Vl());
+  EXPECT_EQ(m.family_id(), ModelFamily::kQwen3Vl);
+  EXPECT_EQ(m.layers, 36);
+  EXPECT_FALSE(m.qk_norm);
+}
+
+TEST(ModelConfig, NamesTheMissingKey) {
+  for (const char* key : {"hidden_size", "num_attention_heads", "vocab_size",
+                          "max_position_embeddings", "architectures"}) {
+    const auto model = ParseCheckpoint("m", Without(testing::Qwen3Dense(), key));
+    ASSERT_FALSE(model) << key;
+    EXPECT_EQ(model.error().kind, ErrorKind::kModelConfig);
+    EXPECT_NE(model.error().message.find(key), std::string::npos) << model.error().message;
+  }
+}
+
+TEST(ModelConfig, RejectsSizesThatAreNone) {
+  for (const char* value : {"-1", "2147483648", "1.5", "\"12\"", "true", "1e300", "null"}) {
+    const auto model =
+        ParseCheckpoint("m", testing::Qwen3Dense(std::string(", \"hidden_size\": ") + value));
+    ASSERT_FALSE(model) << value;
+    EXPECT_EQ(model.error().kind, ErrorKind::kModelConfig);
+    EXPECT_NE(model.error().message.find("hidden_size"), std::string::npos);
+  }
+}
+
+TEST(ModelConfig, RejectsTextsThatAreNoConfiguration) {
+  for (const char* text : {"", "[]", "{}", "{\"architectures\": []}", "{\"architectures\": [1]}",
+                           "not json", "{\"architectures\": \"Qwen3ForCausalLM\"}"}) {
+    const auto model = ParseCheckpoint("m", text);
+    ASSERT_FALSE(model) << text;
+    EXPECT_EQ(model.error().kind, ErrorKind::kModelConfig) << model.error().message;
+  }
+}
+
+TEST(ModelConfig, RejectsLayerPatternsOfAnotherLength) {
+  const auto model = ParseCheckpoint("m", testing::MiMoV2(R"(, "num_hidden_layers": 47)"));
+  ASSERT_FALSE(model);
+  EXPECT_EQ(model.error().kind, ErrorKind::kInvalidArgument);
+}
+
+TEST(ModelConfig, EveryArchitectureBelongsToOneFamily) {
+  std::vector<std::string_view> names;
+  for (const FamilyEntry* family : AllFamilies()) {
+    for (const Architecture& a : family->architectures) {
+      EXPECT_EQ(FindFamily(a.name), family) << a.name;
+      names.push_back(a.name);
+    }
+  }
+  std::ranges::sort(names);
+  EXPECT_EQ(std::ranges::adjacent_find(names), names.end());
+  EXPECT_EQ(names.size(), 32u);
+}
+
+class Checkpoints : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto& dir = files_.path();
+    testing::WriteText(dir / "acme--Meta-Large-3.1_config.json", testing::Qwen3Dense());
+    testing::WriteText(dir / "acme--small-moe_config.json", testing::Qwen3Moe());
+    testing::WriteText(
+        dir / "acme--small-moe_hf_quant_config.json",
+        R"({"quantization": {"quant_algo": "NVFP4", "kv_cache_quant_algo": "FP8"}})");
+    search_.config_dirs = {dir};
+  }
+  testing::TemporaryDirectory files_;
+  CheckpointSearch search_;
+};
+
+TEST_F(Checkpoints, FindsBundledNamesAndTheirQuantisation) {
+  EXPECT_EQ(BundledModels(search_),
+            (std::vector<std::string>{"acme/Meta-Large-3.1", "acme/small-moe"}));
+  const auto model = LoadModelConfig("acme/small-moe", search_);
+  ASSERT_TRUE(model) << model.error().message;
+  EXPECT_EQ(model->quant.algorithm, "nvfp4");
+  EXPECT_EQ(model->inferred_quant.kv, KvQuant::kFp8);
+}
+
+TEST_F(Checkpoints, AcceptsOtherSpellings) {
+  for (const char* name :
+       {"acme/Large-3.1", "acme/meta-large-3.1", "Meta-Large-3.1", "ACME/META_LARGE-3.1"}) {
+    const auto model = LoadModelConfig(name, search_);
+    ASSERT_TRUE(model) << name << ": " << model.error().message;
+    EXPECT_EQ(model->name, "acme/Meta-Large-3.1");
+  }
+}
+
+TEST_F(Checkpoints, ListsNearNamesForAnUnknownOne) {
+  const auto model = LoadModelConfig("acme/smal-moe", search_);
+  ASSERT_FALSE(model);
+  EXPECT_EQ(model.error().kind, ErrorKind::kUnknownName);
+  EXPECT_NE(model.error().message.find("acme/small-moe"), std::string::npos);
+}
+
+TEST_F(Checkpoints, ReadsADirectoryAndAFile) {
+  testing::TemporaryDirectory local;
+  const auto missing = LoadModelConfig(local.path().string(), search_);
+  ASSERT_FALSE(missing);
+  EXPECT_EQ(missing.error().kind, ErrorKind::kModelConfig);
+
+  testing::WriteText(local.path() / "config.json", testing::Qwen3Dense());
+  testing::WriteText(local.path() / "hf_quant_config.json",
+                     R"({"quantization": {"quant_algo": "FP8"}})");
+  for (const auto& path : {local.path(), local.path() / "config.json"}) {
+    const auto model = LoadModelConfig(path.string(), search_);
+    ASSERT_TRUE(model) << model.error().message;
+    EXPECT_EQ(model->layers, 64);
+    EXPECT_EQ(model->quant.algorithm, "fp8");
+  }
+}
+
+TEST_F(Checkpoints, NamesTheFileThatIsWrong) {
+  testing::TemporaryDirectory local;
+  testing::WriteText(local.path() / "config.json", "{\"architectures\": ");
+  const auto model = LoadModelConfig(local.path().string(), search_);
+  ASSERT_FALSE(model);
+  EXPECT_EQ(model.error().kind, ErrorKind::kModelConfig);
+  EXPECT_NE(model.error().message.find("config.json"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace infercast
