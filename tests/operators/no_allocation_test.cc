@@ -1,0 +1,181 @@
+// A query of a bound operator does not allocate, whatever kind of answer it gets. Families add
+// their kinds to Cases() with rows that make each way to an answer happen.
+#include <gtest/gtest.h>
+
+#include "operators/allocation_counter.h"
+#include "operators/bound_operator.h"
+#include "operators/made_up_rows.h"
+
+namespace infercast {
+namespace {
+
+using testing::MadeUpSystem;
+
+struct QueryCase {
+  std::string name;
+  Operator op;
+  DatabaseMode mode;
+  QueryContext ctx;
+  OriginKind expected;  // how the answer has to come about
+};
+
+void PutRows(MadeUpSystem& system) {
+  system.Put("gemm_perf", testing::GemmRows());
+  system.Put("computescale_perf", testing::ComputeScaleRows());
+  system.Put("scale_matrix_perf", testing::ScaleMatrixRows());
+  system.Put("nccl_perf", testing::NcclRows(), testing::kNcclFolder);
+  system.Put("custom_allreduce_perf", {testing::AllReduceRow(2, 1024, 0.004, 100),
+                                       testing::AllReduceRow(2, 4096, 0.008, 100)});
+  std::vector<testing::Row> decode;
+  std::vector<testing::Row> prefill;
+  std::vector<testing::Row> encoder;
+  for (const std::int64_t batch : {1, 2, 4}) {
+    for (const std::int64_t length : {128, 256, 1024}) {
+      const double time = 1e-6 * static_cast<double>(batch * length);
+      decode.push_back(testing::DecodeRow("lane", length - 1, batch, 1e-3 + time, 100));
+      prefill.push_back(testing::PrefillRow(length, batch, 1e-3 + 10 * time, 100));
+      encoder.push_back(testing::EncoderRow(8, length, batch, 1e-3 + 10 * time, 100));
+    }
+  }
+  system.Put("generation_attention_perf", decode);
+  system.Put("context_attention_perf", prefill);
+  system.Put("encoder_attention_perf", encoder);
+}
+
+Gemm Product(std::uint32_t n, std::uint32_t k, GemmQuant quant = GemmQuant::kBfloat16) {
+  Gemm op;
+  op.name = "a_name_too_long_for_the_small_string_optimisation";
+  op.scale_factor = 2;
+  op.n = n;
+  op.k = k;
+  op.quant_mode = quant;
+  op.scale_num_tokens = 1;
+  op.low_precision_input = true;
+  return op;
+}
+
+ContextAttention Prefill(std::uint32_t head_size, std::uint32_t cp = 1) {
+  ContextAttention op;
+  op.name = "context_attention";
+  op.scale_factor = 2;
+  op.n = 8;
+  op.n_kv = 8;
+  op.head_size = head_size;
+  op.use_qk_norm = true;
+  op.cp_size = cp;
+  return op;
+}
+
+GenerationAttention Decode(std::uint32_t head_size) {
+  GenerationAttention op;
+  op.name = "generation_attention";
+  op.scale_factor = 2;
+  op.n = 8;
+  op.n_kv = 8;
+  op.head_size = head_size;
+  return op;
+}
+
+EncoderAttention Encoder() {
+  EncoderAttention op;
+  op.name = "encoder_attention";
+  op.scale_factor = 2;
+  op.n = 8;
+  op.head_size = 64;
+  return op;
+}
+
+CustomAllReduce AllReduce(std::uint32_t tp) {
+  CustomAllReduce op;
+  op.name = "allreduce";
+  op.scale_factor = 2;
+  op.hidden_size = 1024;
+  op.tp_size = tp;
+  return op;
+}
+
+Nccl Library(std::uint32_t gpus) {
+  Nccl op;
+  op.name = "nccl";
+  op.scale_factor = 2;
+  op.hidden_size = 1024;
+  op.num_gpus = gpus;
+  op.operation = "all_reduce";
+  return op;
+}
+
+std::vector<QueryCase> Cases() {
+  using enum DatabaseMode;
+  using enum OriginKind;
+  const auto x = [](std::uint32_t tokens) { return QueryContext{.num_tokens = tokens}; };
+  const auto bs = [](std::uint32_t b, std::uint32_t s, std::uint32_t p = 0) {
+    return QueryContext{.batch_size = b, .s = s, .prefix = p};
+  };
+  const Gemm fp8_static = Product(4096, 4096, GemmQuant::kFp8Static);
+  Overlap overlap{.name = "overlap",
+                  .group_a = {Product(4096, 1024), Library(2)},
+                  .group_b = {Product(4608, 1536), Decode(128)}};
+  Elementwise norm{.name = "norm", .scale_factor = 1, .bytes_per_token = 8192};
+  return {
+      {"gemm point", Product(4096, 1024), kSilicon, x(64), kPoint},
+      {"gemm between", Product(4096, 1024), kSilicon, x(40), kInterpolated},
+      {"gemm beyond", Product(4096, 1024), kSilicon, x(4096), kExtrapolated},
+      {"gemm unmeasured shape", Product(4608, 1536), kSilicon, x(64), kExtrapolated},
+      {"gemm larger on one axis", Product(65536, 2048), kSilicon, x(64), kExtrapolated},
+      {"gemm estimate", Product(4608, 1536), kEmpirical, x(64), kEstimated},
+      {"gemm miss, then estimate", Product(65536, 65536), kHybrid, x(64), kEstimated},
+      {"gemm borrowed", Product(4096, 1024, GemmQuant::kInt8Wo), kHybrid, x(40), kTransferred},
+      {"gemm roofline", Product(4096, 1024), kSol, x(40), kSpeedOfLight},
+      {"gemm static", fp8_static, kSilicon, x(64), kInterpolated},
+      {"gemm static beyond", fp8_static, kSilicon, x(4096), kExtrapolated},
+      {"gemm static estimate", fp8_static, kEmpirical, x(64), kEstimated},
+      {"prefill point", Prefill(128), kSilicon, bs(2, 256), kPoint},
+      {"prefill cached", Prefill(128), kSilicon, bs(3, 200, 100), kInterpolated},
+      {"prefill beyond", Prefill(128), kSilicon, bs(9, 4096), kExtrapolated},
+      {"prefill split", Prefill(128, 4), kSilicon, bs(1, 2000), kExtrapolated},
+      {"prefill estimate", Prefill(128), kEmpirical, bs(3, 200), kEstimated},
+      {"prefill borrowed", Prefill(64), kHybrid, bs(3, 200), kTransferred},
+      {"decode between", Decode(128), kSilicon, bs(3, 200), kInterpolated},
+      {"decode beyond", Decode(128), kSilicon, bs(9, 4096), kExtrapolated},
+      {"decode borrowed", Decode(64), kHybrid, bs(3, 200), kTransferred},
+      {"encoder point", Encoder(), kSilicon, bs(2, 256), kPoint},
+      {"encoder between", Encoder(), kSilicon, bs(3, 300), kInterpolated},
+      {"encoder beyond", Encoder(), kSilicon, bs(9, 4096), kExtrapolated},
+      {"encoder estimate", Encoder(), kEmpirical, bs(3, 300), kEstimated},
+      {"all-reduce between", AllReduce(2), kSilicon, x(3), kInterpolated},
+      {"all-reduce borrowed", AllReduce(8), kSilicon, x(3), kSubstituted},
+      {"all-reduce estimate", AllReduce(2), kEmpirical, x(3), kEstimated},
+      {"nccl point", Library(2), kSilicon, x(1024), kPoint},
+      {"nccl beyond", Library(2), kSilicon, x(1 << 20), kExtrapolated},
+      {"nccl borrowed estimate", Library(8), kEmpirical, x(3), kTransferred},
+      {"memory-bound", norm, kSilicon, x(3), kAnalytic},
+      {"overlap", overlap, kSilicon, {.batch_size = 2, .s = 200, .num_tokens = 64}, kExtrapolated},
+  };
+}
+
+TEST(NoAllocation, QueriesDoNotAllocate) {
+  MadeUpSystem system(Backend::kVllm);
+  PutRows(system);
+  for (const QueryCase& query : Cases()) {
+    const Database db = system.Open(query.mode);
+    const BoundOperator bound = BoundOperator::Bind(query.op, db);
+    // The first query may build what is shared and lazy.
+    const auto first = bound.Query(query.ctx);
+    ASSERT_TRUE(first) << query.name << ": " << first.error().message;
+    EXPECT_EQ(first->origin.kind, query.expected) << query.name;
+    double latency = 0;
+    const auto allocations = testing::AllocationsDuring([&] {
+      const auto again = bound.Query(query.ctx);
+      if (again) latency = again->latency_ms;
+    });
+    EXPECT_EQ(latency, first->latency_ms) << query.name;
+    EXPECT_EQ(allocations, 0u) << query.name;
+  }
+}
+
+TEST(NoAllocation, TheCounterSeesAllocations) {
+  EXPECT_EQ(testing::AllocationsDuring([] { const std::vector<double> some(100); }), 1u);
+}
+
+}  // namespace
+}  // namespace infercast
