@@ -14,9 +14,6 @@ constexpr std::array<Architecture, 2> kV32 = {
     {{"DeepseekV32ForCausalLM"}, {"GlmMoeDsaForCausalLM"}}};
 constexpr std::array<Architecture, 1> kV4 = {{{"DeepseekV4ForCausalLM"}}};
 constexpr std::array<Architecture, 1> kKimi3 = {{{"KimiK3ForConditionalGeneration", true}}};
-constexpr std::array<Architecture, 2> kQwen35 = {
-    {{"Qwen3_5ForConditionalGeneration", true}, {"Qwen3_5MoeForConditionalGeneration", true}}};
-constexpr std::array<Architecture, 1> kNemotronH = {{{"NemotronHForCausalLM"}}};
 
 constexpr FamilyEntry Pending(ModelFamily id, std::span<const Architecture> architectures,
                               bool context_parallel = false) {
@@ -36,7 +33,5 @@ const FamilyEntry kKimiK25Family = Pending(ModelFamily::kKimiK25, kKimi25, true)
 const FamilyEntry kDeepseekV32Family = Pending(ModelFamily::kDeepseekV32, kV32, true);
 const FamilyEntry kDeepseekV4Family = Pending(ModelFamily::kDeepseekV4, kV4, true);
 const FamilyEntry kKimiK3Family = Pending(ModelFamily::kKimiK3, kKimi3);
-const FamilyEntry kQwen35Family = Pending(ModelFamily::kQwen35, kQwen35);
-const FamilyEntry kNemotronHFamily = Pending(ModelFamily::kNemotronH, kNemotronH);
 
 }  // namespace infercast
