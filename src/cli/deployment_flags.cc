@@ -6,22 +6,12 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "base/near_names.h"
+#include "cli/named_option.h"
 #include "tables/systems_paths.h"
 
 namespace infercast {
 
 namespace {
-
-template <NamedEnum E>
-Result<E> ParseNamed(const std::string& text) {
-  if (const std::optional<E> value = ParseEnum<E>(text)) return *value;
-  std::vector<std::string> names;
-  for (const std::string_view name : EnumNames<E>::kNames) names.emplace_back(name);
-  return Fail(ErrorKind::kUnknownName,
-              fmt::format("unknown {} '{}'{}; known: {}", EnumNames<E>::kType, text,
-                          DidYouMean(text, names), JoinNames(names)));
-}
 
 template <NamedEnum E>
 Status ParseOptional(const std::optional<std::string>& text, std::optional<E>& out) {
@@ -37,18 +27,7 @@ void DeploymentFlags::Declare(CLI::App& command) {
       .add_option("--model,--model-path", model,
                   "Model: a bundled name, a directory or a config.json")
       ->required();
-  command.add_option("--system", system, "GPU system, such as h200_sxm")->required();
-  command.add_option("--backend", backend, "Serving backend: trtllm, sglang or vllm")
-      ->capture_default_str();
-  command.add_option("--backend-version,--perf-db-version", version,
-                     "Version measured, or current, previous, next (default: current)");
-  command
-      .add_option("--database-mode", mode,
-                  "SILICON (measured), HYBRID (estimate what is missing), EMPIRICAL, SOL")
-      ->capture_default_str();
-  command.add_option(
-      "--transfer-policy", policy,
-      "What estimates may borrow: off, conservative, balanced, aggressive, or kinds");
+  database.Declare(command);
   command.add_option("--gemm-quant-mode", gemm, "Number format of dense products");
   command.add_option("--moe-quant-mode", moe, "Number format of experts");
   command.add_option("--kvcache-quant-mode", kv, "Number format of the KV cache");
@@ -59,28 +38,19 @@ void DeploymentFlags::Declare(CLI::App& command) {
   command.add_option("--attention-backend", attention_backend,
                      "Attention kernel: fa3, triton, trtllm_mha, flashinfer, fla, default");
   command.add_option("--moe-backend", moe_backend, "Expert kernel: deepep_moe, megamoe");
-  command.add_flag("--allow-unlisted-versions", allow_unlisted,
-                   "Accept versions that are measured but not offered");
 }
 
 Result<DeploymentRequest> DeploymentFlags::Request(const CliContext& context) const {
   DeploymentRequest request;
   request.model = model;
-  request.system = system;
-  IC_ASSIGN(request.backend, ParseNamed<Backend>(backend));
-  request.version = version;
-  std::string upper = mode;
-  for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  IC_ASSIGN(request.mode, ParseNamed<DatabaseMode>(upper));
-  if (request.mode == DatabaseMode::kSolFull) {
-    return Fail(ErrorKind::kInvalidArgument,
-                "SOL_FULL is a listing of rooflines, not a mode of a forecast: use SOL");
-  }
-  if (policy) {
-    IC_ASSIGN(request.policy, ParseTransferPolicy(*policy));
-  }
-  request.behaviour = context.behaviour;
-  request.allow_unlisted = allow_unlisted;
+  IC_ASSIGN(const SystemsCatalog::OpenRequest open, database.Request(context));
+  request.system = open.system;
+  request.backend = open.backend;
+  request.version = open.version;
+  request.mode = open.mode;
+  request.policy = open.policy;
+  request.behaviour = open.behaviour;
+  request.allow_unlisted = open.allow_unlisted;
   BuildOptions& build = request.build;
   IC_RETURN_IF_ERROR(ParseOptional(gemm, build.quant.gemm));
   IC_RETURN_IF_ERROR(ParseOptional(moe, build.quant.moe));

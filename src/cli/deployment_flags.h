@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "cli/cli_context.h"
+#include "cli/database_flags.h"
 #include "models/checkpoint.h"
 #include "serving/deployment.h"
 #include "serving/workload.h"
@@ -19,21 +20,15 @@ class App;
 
 namespace infercast {
 
-// --model, --system, --backend, --backend-version, --database-mode, --transfer-policy, number
-// formats, speculation, kernels.
+// --model, the choice of measurements, number formats, speculation, kernels.
 struct DeploymentFlags {
+  DatabaseFlags database;
   std::string model;
-  std::string system;
-  std::string backend = "trtllm";
-  std::optional<std::string> version;
-  std::string mode = "SILICON";
-  std::optional<std::string> policy;
   std::optional<std::string> gemm, moe, kv, fmha, comm;
   std::string nextn = "0";
   std::optional<double> nextn_accepted;
   std::optional<std::string> attention_backend;
   std::optional<std::string> moe_backend;
-  bool allow_unlisted = false;
 
   void Declare(CLI::App& command);
   // The request of one backend. kUnknownName, kInvalidArgument for a bad value.

@@ -4,6 +4,7 @@
 #include "cli/cli_context.h"
 #include "cli/data_command.h"
 #include "cli/estimate_command.h"
+#include "cli/ops_command.h"
 #include "cli/version_command.h"
 
 int main(int argc, char** argv) {
@@ -13,6 +14,7 @@ int main(int argc, char** argv) {
   infercast::AddGlobalOptions(app, context);
   infercast::AddDataCommand(app, context);
   infercast::AddEstimateCommand(app, context);
+  infercast::AddOpsCommand(app, context);
   infercast::AddVersionCommand(app, context);
   return infercast::RunCommandLine(app, context, argc, argv);
 }
