@@ -12,8 +12,6 @@ constexpr std::array<Architecture, 2> kDeepseek = {
 constexpr std::array<Architecture, 1> kKimi25 = {{{"KimiK25ForConditionalGeneration", true}}};
 constexpr std::array<Architecture, 2> kV32 = {
     {{"DeepseekV32ForCausalLM"}, {"GlmMoeDsaForCausalLM"}}};
-constexpr std::array<Architecture, 1> kV4 = {{{"DeepseekV4ForCausalLM"}}};
-constexpr std::array<Architecture, 1> kKimi3 = {{{"KimiK3ForConditionalGeneration", true}}};
 
 constexpr FamilyEntry Pending(ModelFamily id, std::span<const Architecture> architectures,
                               bool context_parallel = false) {
@@ -31,7 +29,5 @@ constexpr FamilyEntry Pending(ModelFamily id, std::span<const Architecture> arch
 const FamilyEntry kDeepseekFamily = Pending(ModelFamily::kDeepseek, kDeepseek, true);
 const FamilyEntry kKimiK25Family = Pending(ModelFamily::kKimiK25, kKimi25, true);
 const FamilyEntry kDeepseekV32Family = Pending(ModelFamily::kDeepseekV32, kV32, true);
-const FamilyEntry kDeepseekV4Family = Pending(ModelFamily::kDeepseekV4, kV4, true);
-const FamilyEntry kKimiK3Family = Pending(ModelFamily::kKimiK3, kKimi3);
 
 }  // namespace infercast
