@@ -125,7 +125,8 @@ void ForEachRow(const TableRecipe& recipe, RowFile& file, TableBuilder& builder,
     cells.push_back(recipe.keys[i].open(file, builder, i));
   }
   const ParquetColumn* latency = file.Require("latency");
-  const ParquetColumn* power = recipe.latency_only ? nullptr : file.Optional("power");
+  const bool reads_power = !recipe.latency_only && file.reads_power();
+  const ParquetColumn* power = reads_power ? file.Optional("power") : nullptr;
   const RowRule only = recipe.only ? recipe.only(file) : RowRule();
   std::vector<double> keys(cells.size());
   for (std::size_t row = 0; row < file.num_rows() && file.ok(); ++row) {
@@ -133,7 +134,8 @@ void ForEachRow(const TableRecipe& recipe, RowFile& file, TableBuilder& builder,
     for (std::size_t i = 0; i < cells.size(); ++i) keys[i] = cells[i](row);
     Leaf leaf;
     leaf.latency = file.Real(latency, row);
-    leaf.power = RowFile::OptionalReal(power, row).value_or(0);
+    leaf.power =
+        recipe.strict_power ? file.Real(power, row) : RowFile::OptionalReal(power, row).value_or(0);
     leaf.energy = leaf.power * leaf.latency;
     if (!file.ok()) return;
     sink(row, keys, leaf);
@@ -155,6 +157,7 @@ std::expected<TableParts, LoadFailure> LoadRows(const TableRecipe& recipe,
   TableBuilder builder(std::move(levels));
   const CustomReader custom = recipe.custom ? recipe.custom(context, recipe) : CustomReader();
   const LeafRule adjust = recipe.adjust ? recipe.adjust(context, builder) : LeafRule();
+  std::optional<bool> reads_power;
   for (std::size_t i = 0; i < plan.size(); ++i) {
     const PlannedSource& planned = plan[i];
     if (!planned.source.exists) continue;
@@ -164,6 +167,10 @@ std::expected<TableParts, LoadFailure> LoadRows(const TableRecipe& recipe,
     auto columns = ReadParquet(planned.source.path, wanted);
     if (!columns) return std::unexpected(LoadFailure{columns.error(), true});
     RowFile file(*columns, planned.source, recipe.basenames[planned.basename]);
+    if (recipe.first_file_decides_power) {
+      if (!reads_power) reads_power = columns->Find("power") != nullptr;
+      file.set_reads_power(*reads_power);
+    }
     builder.BeginSource(static_cast<std::uint16_t>(i));
     const bool late_wins = recipe.duplicates == Duplicates::kLastInFile;
     const std::uint64_t rank = late_wins ? i : planned.rank;

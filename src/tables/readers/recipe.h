@@ -86,7 +86,9 @@ struct TableRecipe {
   std::vector<std::string> basenames;  // stems
   SourceRule sources = SourceRule::kEachInTurn;
   std::vector<KeyColumn> keys;
-  bool latency_only = false;  // power is not read
+  bool latency_only = false;              // power is not read
+  bool strict_power = false;              // a null or mistyped power cell is an error
+  bool first_file_decides_power = false;  // without power in the first file, none is read at all
   Duplicates duplicates = Duplicates::kFirst;
   bool empty_is_fine = false;  // no rows: an empty table instead of an error
   bool uses_system = false;    // rows depend on the system's figures

@@ -28,6 +28,9 @@ class RowFile {
   const TableSource& source() const { return source_; }
   std::string_view basename() const { return basename_; }
 
+  bool reads_power() const { return reads_power_; }
+  void set_reads_power(bool reads) { reads_power_ = reads; }
+
   bool ok() const { return !error_; }
   const Error& error() const { return *error_; }
   void SetError(ErrorKind kind, std::string message) {
@@ -61,6 +64,7 @@ class RowFile {
   const TableSource& source_;
   const std::string basename_;
   const ParquetColumn* kernel_ = nullptr;
+  bool reads_power_ = true;
   std::optional<Error> error_;
 };
 
