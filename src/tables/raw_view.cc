@@ -340,7 +340,9 @@ const std::map<std::string, View (*)(), std::less<>>& Views() {
 std::string JsonNumber(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
-  return fmt::format("{}", value);
+  std::string text = fmt::format("{}", value);
+  if (text.find_first_of(".e") == std::string::npos) text += ".0";
+  return text;
 }
 
 std::string JsonText(std::string_view text) {
