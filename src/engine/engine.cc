@@ -110,15 +110,18 @@ Result<MixedPlan> PlanMixed(const MixedShape& shape, std::uint32_t nextn) {
       static_cast<std::uint32_t>(std::min<std::uint64_t>(tokens - cached, kU32Max));
   plan.shared_prefix = static_cast<std::uint32_t>(std::min<std::uint64_t>(cached, kU32Max));
   if (shape.context_tokens > 0) {
-    if (shape.prefix >= plan.isl) {
-      return std::unexpected(NothingLeft(std::int64_t{plan.isl} - std::int64_t{shape.prefix}));
-    }
     plan.prefill_batch = static_cast<std::uint32_t>(CeilDiv(shape.context_tokens, plan.isl));
     plan.prefill_chunks = static_cast<std::uint32_t>(CeilDiv(plan.isl, shape.context_tokens));
   }
   plan.decode_s = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(std::uint64_t{plan.isl} + shape.osl / 2 + 1, kU32Max));
   return plan;
+}
+
+// Attention needs new tokens; checked after the shared pass, whose errors come first.
+Status CheckPrefix(const MixedPlan& plan, const MixedShape& shape) {
+  if (shape.prefix < plan.isl) return {};
+  return std::unexpected(NothingLeft(std::int64_t{plan.isl} - std::int64_t{shape.prefix}));
 }
 
 bool ContainsWholeForward(const Operator& op) {
@@ -343,6 +346,7 @@ Result<MixedCost> Engine::MixedStep(const MixedShape& shape) const {
   IC_ASSIGN(cost.shared, ContextPass(1, plan.shared_tokens, plan.shared_prefix,
                                      shape.context_imbalance, Filter::kSkipAttention));
   if (shape.context_tokens > 0) {
+    IC_RETURN_IF_ERROR(CheckPrefix(plan, shape));
     IC_ASSIGN(cost.context_attention,
               ContextPass(plan.prefill_batch, plan.isl - shape.prefix, shape.prefix,
                           shape.context_imbalance, Filter::kOnlyAttention));
@@ -380,6 +384,7 @@ Result<MixedBreakdown> Engine::ExplainMixedStep(const MixedShape& shape) const {
                                  shape.context_imbalance, Filter::kSkipAttention, std::nullopt,
                                  Into(out.shared)));
   if (shape.context_tokens > 0) {
+    IC_RETURN_IF_ERROR(CheckPrefix(plan, shape));
     IC_RETURN_IF_ERROR(WalkContext(context_, plan.prefill_batch, plan.isl - shape.prefix,
                                    shape.prefix, shape.context_imbalance, Filter::kOnlyAttention,
                                    std::nullopt, Into(out.context_attention)));
