@@ -8,8 +8,11 @@
 #include <array>
 #include <cctype>
 #include <fstream>
+#include <map>
+#include <mutex>
 #include <set>
 #include <system_error>
+#include <tuple>
 #include <utility>
 
 #include "models/family.h"
@@ -42,7 +45,53 @@ Result<std::string> ReadFile(const fs::path& path) {
   return text;
 }
 
+// A file as it was when it was read; another stamp means other content.
+struct FileStamp {
+  std::string path;
+  std::uintmax_t size = 0;
+  fs::file_time_type changed{};
+
+  auto operator<=>(const FileStamp&) const = default;
+};
+
+FileStamp Stamp(const fs::path& file) {
+  std::error_code ec;
+  FileStamp stamp;
+  if (!fs::is_regular_file(file, ec)) return stamp;
+  stamp.path = fs::absolute(file, ec).string();
+  stamp.size = fs::file_size(file, ec);
+  stamp.changed = fs::last_write_time(file, ec);
+  return stamp;
+}
+
+// Configurations that were parsed in this process: some checkpoints list the number format of
+// every one of their 20,000 matrices, and sweeps open the same model many times.
+class ParsedCheckpoints {
+ public:
+  using Key = std::tuple<std::string, FileStamp, FileStamp>;
+
+  std::optional<ModelConfig> Find(const Key& key) {
+    const std::lock_guard lock(mutex_);
+    const auto found = models_.find(key);
+    if (found == models_.end()) return std::nullopt;
+    return found->second;
+  }
+  void Keep(const Key& key, const ModelConfig& model) {
+    constexpr std::size_t kMost = 256;
+    const std::lock_guard lock(mutex_);
+    if (models_.size() >= kMost) models_.clear();
+    models_.insert_or_assign(key, model);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<Key, ModelConfig> models_;
+};
+
 Result<ModelConfig> LoadFiles(std::string name, const fs::path& config, const fs::path& quant) {
+  static ParsedCheckpoints parsed;
+  const ParsedCheckpoints::Key key{name, Stamp(config), Stamp(quant)};
+  if (std::optional<ModelConfig> known = parsed.Find(key)) return *std::move(known);
   IC_ASSIGN(const std::string config_text, ReadFile(config));
   std::string quant_text;
   std::error_code ec;
@@ -53,6 +102,7 @@ Result<ModelConfig> LoadFiles(std::string name, const fs::path& config, const fs
   if (!model) {
     return Fail(model.error().kind, fmt::format("{}: {}", config.string(), model.error().message));
   }
+  parsed.Keep(key, *model);
   return model;
 }
 
