@@ -1,6 +1,7 @@
-// Time of one query of a bound operator, for the dense and collective kinds: on measured points,
-// between them, beyond them, and estimated. Needs the measured data ($INFERCAST_SYSTEMS_PATH or the
-// fetched data package); without them every benchmark is skipped with the reason.
+// Time of one query of a bound operator, for the dense, collective and expert kinds: on measured
+// points, between them, beyond them, and estimated. Needs the measured data
+// ($INFERCAST_SYSTEMS_PATH or the fetched data package); without them every benchmark is skipped
+// with the reason.
 #include <benchmark/benchmark.h>
 
 #include <memory>
@@ -132,6 +133,54 @@ Nccl Gather(std::uint32_t gpus) {
   return op;
 }
 
+// A DeepSeek-V3 layer over eight expert ranks.
+Moe Experts(std::uint32_t inter) {
+  Moe op;
+  op.name = "moe";
+  op.scale_factor = 58;
+  op.hidden_size = 7168;
+  op.inter_size = inter;
+  op.topk = 8;
+  op.num_experts = 256;
+  op.moe_tp_size = 1;
+  op.moe_ep_size = 8;
+  op.attention_dp_size = 8;
+  op.quant_mode = MoeQuant::kFp8Block;
+  op.workload_distribution = "power_law_1.01";
+  op.is_gated = true;
+  return op;
+}
+
+MoeDispatch Dispatch() {
+  MoeDispatch op;
+  op.name = "moe_dispatch";
+  op.scale_factor = 58;
+  op.hidden_size = 7168;
+  op.topk = 8;
+  op.num_experts = 256;
+  op.moe_tp_size = 1;
+  op.moe_ep_size = 8;
+  op.attention_dp_size = 4;
+  op.pre_dispatch = true;
+  op.backend = Backend::kVllm;
+  return op;
+}
+
+MoeAllToAll Exchange(std::uint32_t nodes, std::uint32_t sms) {
+  MoeAllToAll op;
+  op.name = "moe_a2a";
+  op.scale_factor = 58;
+  op.phase = "dispatch";
+  op.comm_backend = "deepep_ht";
+  op.hidden_size = 7168;
+  op.topk = 8;
+  op.num_experts = 256;
+  op.moe_ep_size = 8 * nodes;
+  op.node_num = nodes;
+  op.sms = sms;
+  return op;
+}
+
 const auto kMeasured = DatabaseMode::kSilicon;
 const auto kEstimated = DatabaseMode::kEmpirical;
 
@@ -169,6 +218,15 @@ IC_BENCH(NcclBetween, Gather(8), kMeasured, Tokens({3, 100, 777, 3000}));
 IC_BENCH(ElementwiseQuery,
          (Elementwise{.name = "norm", .scale_factor = 61, .bytes_per_token = 32768}), kMeasured,
          Tokens({1, 777}));
+
+IC_BENCH(ExpertsBetween, Experts(2048), kMeasured, Tokens({3, 100, 777, 3000}));
+IC_BENCH(ExpertsBeyond, Experts(2048), kMeasured, Tokens({50000, 200000}));
+IC_BENCH(ExpertsEstimate, Experts(2048), kEstimated, Tokens({3, 100, 777, 3000}));
+IC_BENCH(ExpertsBorrowed, Experts(2000), kEstimated, Tokens({3, 100, 777, 3000}));
+IC_BENCH(DispatchBetween, Dispatch(), kMeasured, Tokens({3, 100, 777, 3000}));
+IC_BENCH(ExchangeBetween, Exchange(1, 20), kMeasured, Tokens({100, 777, 3000}));
+IC_BENCH(ExchangeSubstituted, Exchange(8, 20), kMeasured, Tokens({100, 777, 3000}));
+IC_BENCH(ExchangeHeldRoundTrip, Exchange(1, 12), kMeasured, Tokens({100, 777, 3000}));
 
 }  // namespace
 }  // namespace infercast

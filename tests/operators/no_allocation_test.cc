@@ -19,6 +19,33 @@ struct QueryCase {
   OriginKind expected;  // how the answer has to come about
 };
 
+testing::Row ExpertRow(std::int64_t tokens, double latency) {
+  return {{"moe_dtype", std::string("bfloat16")},
+          {"distribution", std::string("power_law_1.2")},
+          {"num_tokens", tokens},
+          {"hidden_size", std::int64_t{2048}},
+          {"inter_size", std::int64_t{512}},
+          {"topk", std::int64_t{4}},
+          {"num_experts", std::int64_t{32}},
+          {"moe_tp_size", std::int64_t{1}},
+          {"moe_ep_size", std::int64_t{8}},
+          {"latency", latency}};
+}
+
+testing::Row ExchangeRow(const char* phase, std::int64_t tokens, double latency_us) {
+  return {{"comm_backend", std::string("deepep_ht")},
+          {"phase", std::string(phase)},
+          {"comm_dtype", std::string("default")},
+          {"ep_size", std::int64_t{8}},
+          {"node_num", std::int64_t{1}},
+          {"hidden_size", std::int64_t{2048}},
+          {"topk", std::int64_t{4}},
+          {"num_experts", std::int64_t{32}},
+          {"sms", std::int64_t{20}},
+          {"num_tokens", tokens},
+          {"latency", latency_us}};
+}
+
 void PutRows(MadeUpSystem& system) {
   system.Put("gemm_perf", testing::GemmRows());
   system.Put("computescale_perf", testing::ComputeScaleRows());
@@ -40,6 +67,9 @@ void PutRows(MadeUpSystem& system) {
   system.Put("generation_attention_perf", decode);
   system.Put("context_attention_perf", prefill);
   system.Put("encoder_attention_perf", encoder);
+  system.Put("moe_perf", {ExpertRow(1, 0.1), ExpertRow(64, 0.2), ExpertRow(4096, 3.0)});
+  system.Put("moe_a2a_perf", {ExchangeRow("dispatch", 1, 10), ExchangeRow("dispatch", 64, 30),
+                              ExchangeRow("combine", 1, 12), ExchangeRow("combine", 64, 40)});
 }
 
 Gemm Product(std::uint32_t n, std::uint32_t k, GemmQuant quant = GemmQuant::kBfloat16) {
@@ -104,6 +134,63 @@ Nccl Library(std::uint32_t gpus) {
   return op;
 }
 
+Moe Experts(std::uint32_t inter) {
+  Moe op;
+  op.name = "moe";
+  op.scale_factor = 2;
+  op.hidden_size = 2048;
+  op.inter_size = inter;
+  op.topk = 4;
+  op.num_experts = 32;
+  op.moe_tp_size = 1;
+  op.moe_ep_size = 8;
+  op.workload_distribution = "power_law_1.2";
+  op.is_gated = true;
+  return op;
+}
+
+// On vLLM measured routed experts answer for it.
+MoeExpertCompute ExpertCompute() {
+  MoeExpertCompute op;
+  op.name = "expert_compute";
+  op.scale_factor = 2;
+  op.hidden_size = 2048;
+  op.inter_size = 512;
+  op.topk = 4;
+  op.num_experts = 32;
+  op.moe_ep_size = 8;
+  op.workload_distribution = "power_law_1.2";
+  op.inference_phase = "context";
+  return op;
+}
+
+MoeAllToAll Exchange(std::uint32_t nodes, std::uint32_t sms) {
+  MoeAllToAll op;
+  op.name = "exchange";
+  op.scale_factor = 2;
+  op.phase = "dispatch";
+  op.comm_backend = "deepep_ht";
+  op.hidden_size = 2048;
+  op.topk = 4;
+  op.num_experts = 32;
+  op.moe_ep_size = 8 * nodes;
+  op.node_num = nodes;
+  op.sms = sms;
+  return op;
+}
+
+MoeDispatch Dispatch() {
+  MoeDispatch op;
+  op.name = "dispatch";
+  op.scale_factor = 2;
+  op.hidden_size = 1024;
+  op.moe_tp_size = 1;
+  op.moe_ep_size = 2;
+  op.attention_dp_size = 1;
+  op.backend = Backend::kVllm;
+  return op;
+}
+
 std::vector<QueryCase> Cases() {
   using enum DatabaseMode;
   using enum OriginKind;
@@ -148,6 +235,17 @@ std::vector<QueryCase> Cases() {
       {"nccl point", Library(2), kSilicon, x(1024), kPoint},
       {"nccl beyond", Library(2), kSilicon, x(1 << 20), kExtrapolated},
       {"nccl borrowed estimate", Library(8), kEmpirical, x(3), kTransferred},
+      {"experts point", Experts(512), kSilicon, x(64), kPoint},
+      {"experts between", Experts(512), kSilicon, x(100), kInterpolated},
+      {"experts beyond", Experts(512), kSilicon, x(9999), kExtrapolated},
+      {"experts estimate", Experts(512), kEmpirical, x(100), kEstimated},
+      {"experts borrowed", Experts(600), kHybrid, x(100), kTransferred},
+      {"experts roofline", Experts(512), kSol, x(100), kSpeedOfLight},
+      {"expert compute substituted", ExpertCompute(), kSilicon, x(100), kInterpolated},
+      {"exchange between", Exchange(1, 20), kSilicon, x(33), kInterpolated},
+      {"exchange at another topology", Exchange(4, 20), kSilicon, x(33), kSubstituted},
+      {"exchange held round trip", Exchange(1, 12), kSilicon, x(33), kExtrapolated},
+      {"dispatch", Dispatch(), kSilicon, x(3), kInterpolated},
       {"memory-bound", norm, kSilicon, x(3), kAnalytic},
       {"overlap", overlap, kSilicon, {.batch_size = 2, .s = 200, .num_tokens = 64}, kExtrapolated},
   };
