@@ -103,9 +103,14 @@ Result<PerfResult> BoundMoe::Estimated(std::uint32_t tokens) const {
 Result<PerfResult> BoundMoe::Query(const QueryContext& ctx) const {
   if (!flops_) return std::unexpected(flops_.error());
   const std::uint32_t tokens = GatheredTokens(ctx.num_tokens, attention_dp_);
+  const std::uint32_t measured_tokens = balanced_prefill_ ? BalancedTokens(tokens) : tokens;
+  // A hybrid query of a shape without any curve needs no text about what is missing.
+  const bool has_curve =
+      curve_.present() || (measured_tokens <= kFewTokens && few_tokens_.present());
+  const DatabaseMode mode =
+      mode_ == DatabaseMode::kHybrid && !has_curve ? DatabaseMode::kEmpirical : mode_;
   auto result = AnswerByMode(
-      mode_, [&] { return Measured(balanced_prefill_ ? BalancedTokens(tokens) : tokens); },
-      [&] { return Estimated(tokens); },
+      mode, [&] { return Measured(measured_tokens); }, [&] { return Estimated(tokens); },
       [&]() -> Result<PerfResult> {
         const MoeRoofline::Bounds bounds = roofline_.At(tokens);
         return PerfResult::Sol(bounds.math_ms, bounds.mem_ms);

@@ -103,7 +103,8 @@ BoundMoeExpertCompute::BoundMoeExpertCompute(const MoeExpertCompute& op, const D
   curve_ = curve ? MeasuredCurve(*curve, fmt::format("moe_expert_compute {}", kernel),
                                  MeasuredCurve::BelowSingle::kRefuse)
                  : MeasuredCurve(curve.error());
-  if (db.backend() != Backend::kSglang) {
+  const bool damaged = !curve && !IsMissingData(curve.error().kind);
+  if (db.backend() != Backend::kSglang && !damaged) {
     Moe moe;
     moe.name = op.name;
     moe.scale_factor = 1.0;
@@ -122,27 +123,26 @@ BoundMoeExpertCompute::BoundMoeExpertCompute(const MoeExpertCompute& op, const D
 }
 
 Result<PerfResult> BoundMoeExpertCompute::Measured(std::uint32_t tokens) const {
-  auto result =
-      curve_.Measured(tokens, [this](std::span<const double> c) { return roofline_.TimeAt(c[0]); });
-  if (result) {
-    result->energy_wms = 0;  // not measured
-    return result;
+  if (curve_.present() || !substitute_) {
+    auto result = curve_.Measured(
+        tokens, [this](std::span<const double> c) { return roofline_.TimeAt(c[0]); });
+    if (result) {
+      result->energy_wms = 0;  // not measured
+      return result;
+    }
+    if (!IsMissingData(result.error().kind)) return result;
+    if (!substitute_) {
+      if (mode_ != DatabaseMode::kHybrid) return result;
+      return Fail(ErrorKind::kEmpiricalNotImplemented,
+                  "no estimate exists for expert computation that was not measured: " +
+                      result.error().message);
+    }
   }
-  if (!IsMissingData(result.error().kind)) return result;
-  if (substitute_) {
-    const Substitute& s = *substitute_;
-    const BoundMoe* bound =
-        s.bound.Get([&] { return std::make_shared<const BoundMoe>(s.op, s.db); });
-    QueryContext ctx;
-    ctx.num_tokens = tokens;
-    return bound->Query(ctx);
-  }
-  if (mode_ == DatabaseMode::kHybrid) {
-    return Fail(ErrorKind::kEmpiricalNotImplemented,
-                "no estimate exists for expert computation that was not measured: " +
-                    result.error().message);
-  }
-  return result;
+  const Substitute& s = *substitute_;
+  const BoundMoe* bound = s.bound.Get([&] { return std::make_shared<const BoundMoe>(s.op, s.db); });
+  QueryContext ctx;
+  ctx.num_tokens = tokens;
+  return bound->Query(ctx);
 }
 
 Result<PerfResult> BoundMoeExpertCompute::Query(const QueryContext& ctx) const {
