@@ -27,6 +27,10 @@ void AddRouter(OpList& ops, const MoeSettings& moe) {
 
 void AddDispatch(OpList& ops, const MoeSettings& moe, bool pre, std::int64_t scale_num_tokens) {
   const BuildContext& b = ops.build();
+  DispatchFlavor flavor = b.backend == Backend::kTrtllm ? DispatchFlavor::kTrtllmAlltoall
+                                                        : DispatchFlavor::kCustomAllReduce;
+  // An expert kernel that engines no longer price; compiling such a list is an error.
+  if (moe.moe_backend == "deepep_moe") flavor = DispatchFlavor::kRetiredDeepEp;
   ops.Add(
       MoeDispatch{.name = ops.Name(moe.prefix + (pre ? "moe_pre_dispatch" : "moe_post_dispatch")),
                   .scale_factor = ops.Scaled(moe.layers),
@@ -39,8 +43,7 @@ void AddDispatch(OpList& ops, const MoeSettings& moe, bool pre, std::int64_t sca
                   .pre_dispatch = pre,
                   .attn_ar_modeled = moe.attn_ar_modeled,
                   .backend = b.backend,
-                  .flavor = b.backend == Backend::kTrtllm ? DispatchFlavor::kTrtllmAlltoall
-                                                          : DispatchFlavor::kCustomAllReduce,
+                  .flavor = flavor,
                   .comm_quant = CommQuant::kHalf,
                   .moe_quant = moe.dispatch_quant.value_or(moe.quant),
                   .attn_cp_size = ops.Wire(moe.attn_cp_size),
