@@ -4,35 +4,14 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <exception>
 #include <nlohmann/json.hpp>
-#include <numeric>
 #include <utility>
+
+#include "base/near_names.h"
 
 namespace infercast {
 namespace {
-
-// Levenshtein distance with adjacent transpositions counted once.
-std::size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> before(b.size() + 1);
-  std::vector<std::size_t> above(b.size() + 1);
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(above.begin(), above.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t change = above[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
-      row[j] = std::min({above[j] + 1, row[j - 1] + 1, change});
-      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-        row[j] = std::min(row[j], before[j - 2] + 1);
-      }
-    }
-    std::swap(before, above);
-    std::swap(above, row);
-  }
-  return above[b.size()];
-}
 
 CLI::App& DeepestParsed(CLI::App& app) {
   CLI::App* current = &app;
@@ -67,12 +46,6 @@ std::string FullName(const CLI::App& command) {
   return name;
 }
 
-std::string Hint(const std::string& typed, const std::vector<std::string>& names) {
-  const std::vector<std::string> near = NearNames(typed, names);
-  if (near.empty()) return "";
-  return fmt::format(". Did you mean {}?", fmt::join(near, " or "));
-}
-
 // What was wrong with the command line, in words that name the argument.
 std::string Explain(CLI::App& app, const CLI::ParseError& error) {
   CLI::App& command = DeepestParsed(app);
@@ -85,16 +58,16 @@ std::string Explain(CLI::App& app, const CLI::ParseError& error) {
     const std::string& typed = left.front();
     if (typed.starts_with('-')) {
       const std::string name = typed.substr(0, typed.find('='));
-      return fmt::format("unknown option {}{}", name, Hint(name, FlagsAt(command)));
+      return fmt::format("unknown option {}{}", name, DidYouMean(name, FlagsAt(command)));
     }
     const std::vector<std::string> commands = SubcommandsOf(command);
     if (commands.empty()) return fmt::format("unexpected argument {}", typed);
-    std::string hint = Hint(typed, commands);
-    if (hint.empty()) hint = fmt::format(". Available: {}", fmt::join(commands, ", "));
+    std::string hint = DidYouMean(typed, commands);
+    if (hint.empty()) hint = fmt::format("; available: {}", JoinNames(commands));
     return fmt::format("unknown command {}{}", typed, hint);
   }
   if (missing_command) {
-    return fmt::format("no command given. Available: {}", fmt::join(SubcommandsOf(command), ", "));
+    return fmt::format("no command given; available: {}", JoinNames(SubcommandsOf(command)));
   }
   return error.what();
 }
@@ -223,24 +196,6 @@ int RunCommandLine(CLI::App& app, CliContext& context, int argc, const char* con
     return kExitIo;
   }
   return *result;
-}
-
-std::vector<std::string> NearNames(std::string_view typed, const std::vector<std::string>& names) {
-  constexpr std::size_t kMost = 3;
-  std::vector<std::pair<std::size_t, std::string>> near;
-  for (const std::string& name : names) {
-    const std::size_t distance = EditDistance(typed, name);
-    const bool begins = typed.size() >= 3 && name.starts_with(typed);
-    if (begins || distance <= std::max<std::size_t>(1, typed.size() / 3)) {
-      near.emplace_back(begins ? 0 : distance, name);
-    }
-  }
-  std::ranges::sort(near);
-  std::vector<std::string> result;
-  for (auto& [distance, name] : near) {
-    if (result.size() < kMost) result.push_back(std::move(name));
-  }
-  return result;
 }
 
 }  // namespace infercast

@@ -10,7 +10,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/error.h"
 #include "base/modes.h"
@@ -67,8 +66,5 @@ void OnRun(CLI::App& command, CliContext& context, std::function<Result<int>()> 
 // Parses the command line, runs the chosen action and reports an error in the form asked for:
 // a line on `err`, and with --json also {"error": {...}} on `out`. Returns the exit code.
 int RunCommandLine(CLI::App& app, CliContext& context, int argc, const char* const* argv);
-
-// The few of `names` a user who typed `typed` may have meant, the nearest first.
-std::vector<std::string> NearNames(std::string_view typed, const std::vector<std::string>& names);
 
 }  // namespace infercast
