@@ -266,7 +266,16 @@ std::vector<std::string> NearModelNames(std::string_view name,
   return near;
 }
 
-Result<ModelConfig> LoadModelConfig(std::string_view name, const CheckpointSearch& search) {
+namespace {
+
+// Where a checkpoint's files are, and under which name it is known.
+struct CheckpointFiles {
+  std::string name;
+  fs::path config;
+  fs::path quant;
+};
+
+Result<CheckpointFiles> Locate(std::string_view name, const CheckpointSearch& search) {
   std::error_code ec;
   const fs::path path(name);
   if (name.empty()) return Fail(ErrorKind::kUnknownName, "no model given");
@@ -274,10 +283,10 @@ Result<ModelConfig> LoadModelConfig(std::string_view name, const CheckpointSearc
     if (!fs::is_regular_file(path / "config.json", ec)) {
       return Fail(ErrorKind::kModelConfig, fmt::format("no config.json in {}", path.string()));
     }
-    return LoadFiles(std::string(name), path / "config.json", path / "hf_quant_config.json");
+    return CheckpointFiles{std::string(name), path / "config.json", path / "hf_quant_config.json"};
   }
   if (fs::is_regular_file(path, ec)) {
-    return LoadFiles(std::string(name), path, path.parent_path() / "hf_quant_config.json");
+    return CheckpointFiles{std::string(name), path, path.parent_path() / "hf_quant_config.json"};
   }
   const std::vector<std::string> bundled = BundledModels(search);
   const std::string known = ResolveSpelling(name, bundled);
@@ -285,7 +294,7 @@ Result<ModelConfig> LoadModelConfig(std::string_view name, const CheckpointSearc
     if (known.empty()) break;
     const fs::path config = dir / (FileStem(known) + std::string(kConfigSuffix));
     if (!fs::is_regular_file(config, ec)) continue;
-    return LoadFiles(known, config, dir / (FileStem(known) + std::string(kQuantSuffix)));
+    return CheckpointFiles{known, config, dir / (FileStem(known) + std::string(kQuantSuffix))};
   }
   const std::vector<std::string> near = NearModelNames(name, bundled);
   std::string hint;
@@ -298,6 +307,19 @@ Result<ModelConfig> LoadModelConfig(std::string_view name, const CheckpointSearc
       ErrorKind::kUnknownName,
       fmt::format("no model \"{}\": neither a directory, a config.json nor a bundled name{}", name,
                   hint));
+}
+
+}  // namespace
+
+Result<ModelConfig> LoadModelConfig(std::string_view name, const CheckpointSearch& search) {
+  IC_ASSIGN(CheckpointFiles files, Locate(name, search));
+  return LoadFiles(std::move(files.name), files.config, files.quant);
+}
+
+Result<JsonNode> LoadCheckpointDocument(std::string_view name, const CheckpointSearch& search) {
+  IC_ASSIGN(const CheckpointFiles files, Locate(name, search));
+  IC_ASSIGN(const std::string text, ReadFile(files.config));
+  return ParseJson(ReplaceNonFiniteLiterals(text), files.config.string());
 }
 
 }  // namespace infercast

@@ -25,6 +25,10 @@ struct CheckpointSearch {
 // kUnsupportedModel when no family builds the architecture.
 Result<ModelConfig> LoadModelConfig(std::string_view name, const CheckpointSearch& search);
 
+// The merged configuration as it is, whatever its architecture. Errors as above, save
+// kUnsupportedModel.
+Result<JsonNode> LoadCheckpointDocument(std::string_view name, const CheckpointSearch& search);
+
 // "organisation/model" of every bundled configuration, sorted.
 std::vector<std::string> BundledModels(const CheckpointSearch& search);
 

@@ -43,7 +43,7 @@ const std::vector<Row>& Rows() {
       {{kIncompatibleMemoryFraction}, {"IncompatibleMemoryFraction"}},
       {{kUnsupportedModel}, {"Unsupported"}},
       {{kInsufficientModelMetadata}, {"InsufficientModelMetadata"}},
-      {{kNoKvBudget}, {"NoKvBudget"}},
+      {{kNoKvBudget}, {"NoKvBudget", "ValueError"}},
   };
   return kRows;
 }

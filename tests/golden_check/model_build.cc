@@ -6,6 +6,7 @@
 #include <string>
 
 #include "engine/spec_json.h"
+#include "golden_check/kv_cases.h"
 #include "models/checkpoint.h"
 #include "models/compile.h"
 #include "serving/worker.h"
@@ -190,8 +191,22 @@ void CheckBuiltMemory(const Json& document, const Result<BuiltModel>& built,
     }
   }
   for (const Json& capacity : memory.at("capacity")) {
-    add("engine KV capacity", capacity.at("args").dump())
-        .differences.push_back({"", "a capacity", "not built yet"});
+    Outcome& outcome = add("engine KV capacity", capacity.at("args").dump());
+    Comparer compare(outcome, environment.tolerance());
+    const Result<KvCapacity> ours = built ? KvCapacityOfPlan(built->plan, built->database.system(),
+                                                             CapacityLimits(capacity.at("args")))
+                                          : Result<KvCapacity>(std::unexpected(built.error()));
+    if (const auto error = capacity.find("error"); error != capacity.end()) {
+      if (ours) {
+        compare.AnswerInsteadOfError("", *error, CapacityJson(*ours).dump());
+      } else {
+        compare.ErrorKindOf("", *error, ours.error());
+      }
+    } else if (!ours) {
+      compare.ErrorInsteadOfAnswer("", "a capacity", ours.error());
+    } else {
+      compare.Exact("", capacity.at("value"), CapacityJson(*ours));
+    }
   }
 }
 

@@ -23,9 +23,6 @@ std::vector<Outcome> NotBuilt(std::string kind, const Json& document, const char
 
 }  // namespace
 
-std::vector<Outcome> RunKvCase(const Json& document, Environment&) {
-  return NotBuilt("kv", document);
-}
 std::vector<Outcome> RunAppCase(const Json& document, Environment&) {
   return NotBuilt("app", document);
 }
