@@ -90,30 +90,57 @@ std::shared_ptr<const SiteIndex> SiteIndex::BuildGemm(const GridView& m_n_k) {
   return std::make_shared<SiteIndex>(std::move(sites), Options{});
 }
 
-SiteIndex::Plan SiteIndex::Prepare(std::span<const double> site) const {
-  Plan plan;
-  plan.site.assign(site.begin(), site.end());
-  const auto at = std::lower_bound(
-      by_coords_.begin(), by_coords_.end(), plan.site,
-      [&](std::uint32_t a, const std::vector<double>& key) { return sites_[a].coords < key; });
-  if (at != by_coords_.end() && sites_[*at].coords == plan.site) plan.own = *at;
-  if (plan.own && !options_.own_curve_fallback) return plan;
+std::optional<std::uint32_t> SiteIndex::Find(std::span<const double> site) const {
+  const auto at =
+      std::lower_bound(by_coords_.begin(), by_coords_.end(), site,
+                       [&](std::uint32_t a, std::span<const double> key) {
+                         return std::ranges::lexicographical_compare(sites_[a].coords, key);
+                       });
+  if (at == by_coords_.end() || !std::ranges::equal(sites_[*at].coords, site)) return std::nullopt;
+  return *at;
+}
 
+// Orders every site but the query's own by (distance, index).
+void SiteIndex::RankOthers(Plan& plan) const {
+  const std::size_t axes = plan.site.size();
   std::array<double, kMaxSiteAxes> query{};
-  for (std::size_t a = 0; a < site.size(); ++a) query[a] = Log2Floor(site[a]);
+  for (std::size_t a = 0; a < axes; ++a) query[a] = Log2Floor(plan.site[a]);
+  plan.nearest.clear();
   plan.nearest.reserve(sites_.size());
   for (std::uint32_t i = 0; i < sites_.size(); ++i) {
     if (plan.own == i) continue;
     double sum = 0;
-    for (std::size_t a = 0; a < site.size(); ++a) {
+    for (std::size_t a = 0; a < axes; ++a) {
       const double d = logs_[i][a] - query[a];
       sum += d * d;
     }
     plan.nearest.push_back({std::sqrt(sum), i});
   }
-  std::stable_sort(plan.nearest.begin(), plan.nearest.end(),
-                   [](const auto& a, const auto& b) { return a.distance < b.distance; });
+  std::sort(plan.nearest.begin(), plan.nearest.end(), [](const auto& a, const auto& b) {
+    return a.distance != b.distance ? a.distance < b.distance : a.index < b.index;
+  });
+}
+
+SiteIndex::Plan SiteIndex::Prepare(std::span<const double> site) const {
+  Plan plan;
+  plan.site.assign(site.begin(), site.end());
+  plan.own = Find(site);
+  if (!plan.own || options_.own_curve_fallback) RankOthers(plan);
   return plan;
+}
+
+ResolveResult SiteIndex::Resolve(std::span<const double> site, double q, SolFunction sol) const {
+  if (sites_.empty()) return std::unexpected(Miss::kEmptyTable);
+  const auto own = Find(site);
+  if (own && (!options_.own_curve_fallback || Covers(sites_[*own], q))) {
+    return OnCurve(sites_[*own], q, sol);
+  }
+  // Kept per thread: after the first queries its room suffices and nothing is allocated.
+  thread_local Plan plan;
+  plan.site.assign(site.begin(), site.end());
+  plan.own = own;
+  RankOthers(plan);
+  return FromNeighbours(plan, q, sol);
 }
 
 ResolveResult SiteIndex::Resolve(const Plan& plan, double q, SolFunction sol) const {

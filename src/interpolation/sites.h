@@ -57,11 +57,13 @@ class SiteIndex {
 
   // `sol(site coords..., q)` is called with the site coordinates followed by q.
   ResolveResult Resolve(const Plan& plan, double q, SolFunction sol) const;
-  ResolveResult Resolve(std::span<const double> site, double q, SolFunction sol) const {
-    return Resolve(Prepare(site), q, sol);
-  }
+  // The same without a plan, for sites that change from query to query. `sol` must not ask an index
+  // for such a site itself.
+  ResolveResult Resolve(std::span<const double> site, double q, SolFunction sol) const;
 
  private:
+  std::optional<std::uint32_t> Find(std::span<const double> site) const;
+  void RankOthers(Plan& plan) const;
   ResolveResult OnCurve(const Site& site, double q, SolFunction sol) const;
   ResolveResult FromNeighbours(const Plan& plan, double q, SolFunction sol) const;
 
