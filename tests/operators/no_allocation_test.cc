@@ -64,6 +64,40 @@ void PutRows(MadeUpSystem& system) {
       encoder.push_back(testing::EncoderRow(8, length, batch, 1e-3 + 10 * time, 100));
     }
   }
+  std::vector<testing::Row> scan, streams, module;
+  for (const std::int64_t n : {128, 256, 1024}) {
+    const double time = 1e-5 * static_cast<double>(n);
+    for (const std::int64_t batch : {1, 4}) {
+      scan.push_back({{"kernel_source", std::string("mamba_chunk_scan_combined")},
+                      {"phase", std::string("context")},
+                      {"d_model", std::int64_t{512}},
+                      {"d_state", std::int64_t{128}},
+                      {"d_conv", std::int64_t{4}},
+                      {"nheads", std::int64_t{16}},
+                      {"head_dim", std::int64_t{64}},
+                      {"n_groups", std::int64_t{8}},
+                      {"chunk_size", std::int64_t{128}},
+                      {"batch_size", batch},
+                      {"seq_len", n},
+                      {"latency", time}});
+      module.push_back({{"kv_cache_dtype", std::string("fp8")},
+                        {"gemm_type", std::string("fp8_block")},
+                        {"num_heads", std::int64_t{64}},
+                        {"tp_size", std::int64_t{1}},
+                        {"batch_size", batch},
+                        {"isl", std::int64_t{1}},
+                        {"step", n - 1},
+                        {"latency", time}});
+    }
+    streams.push_back({{"op_name", std::string("pre")},
+                       {"num_tokens", n},
+                       {"hc_mult", std::int64_t{4}},
+                       {"hidden_size", std::int64_t{256}},
+                       {"latency", time}});
+  }
+  system.Put("mamba2_perf", scan);
+  system.Put("mhc_module_perf", streams);
+  system.Put("dsv4_hca_generation_module_perf", module);
   system.Put("generation_attention_perf", decode);
   system.Put("context_attention_perf", prefill);
   system.Put("encoder_attention_perf", encoder);
@@ -191,6 +225,43 @@ MoeDispatch Dispatch() {
   return op;
 }
 
+Mamba2 Scan(std::uint32_t hidden_size) {
+  return {.name = "scan",
+          .scale_factor = 2,
+          .kernel_source = "mamba_chunk_scan_combined",
+          .phase = "context",
+          .d_model = hidden_size,
+          .d_state = 128,
+          .d_conv = 4,
+          .nheads = 16,
+          .head_dim = 64,
+          .n_groups = 8,
+          .chunk_size = 128};
+}
+
+Mhc Streams() {
+  Mhc op;
+  op.name = "streams";
+  op.scale_factor = 2;
+  op.op = "pre";
+  op.hc_mult = 4;
+  op.hidden_size = 256;
+  return op;
+}
+
+Dsv4Generation CompressedDecode() {
+  Dsv4Generation op;
+  op.name = "compressed";
+  op.scale_factor = 2;
+  op.attn_kind = Dsv4AttentionKind::kHca;
+  op.num_heads = 64;
+  op.native_heads = 64;
+  op.tp_size = 1;
+  op.kv_cache_dtype = KvQuant::kFp8;
+  op.gemm_quant_mode = GemmQuant::kFp8Block;
+  return op;
+}
+
 std::vector<QueryCase> Cases() {
   using enum DatabaseMode;
   using enum OriginKind;
@@ -222,6 +293,14 @@ std::vector<QueryCase> Cases() {
       {"prefill split", Prefill(128, 4), kSilicon, bs(1, 2000), kExtrapolated},
       {"prefill estimate", Prefill(128), kEmpirical, bs(3, 200), kEstimated},
       {"prefill borrowed", Prefill(64), kHybrid, bs(3, 200), kTransferred},
+      {"scan between", Scan(512), kSilicon, bs(2, 200), kInterpolated},
+      {"scan beyond", Scan(512), kSilicon, bs(9, 4096), kExtrapolated},
+      {"scan not measured", Scan(1024), kSilicon, bs(2, 200), kSpeedOfLight},
+      {"streams between", Streams(), kSilicon, x(200), kInterpolated},
+      {"streams estimate", Streams(), kEmpirical, x(200), kEstimated},
+      {"compressed decode between", CompressedDecode(), kSilicon, bs(2, 200), kInterpolated},
+      {"compressed decode beyond", CompressedDecode(), kSilicon, bs(9, 4096), kExtrapolated},
+      {"compressed decode estimate", CompressedDecode(), kEmpirical, bs(2, 200), kEstimated},
       {"decode between", Decode(128), kSilicon, bs(3, 200), kInterpolated},
       {"decode beyond", Decode(128), kSilicon, bs(9, 4096), kExtrapolated},
       {"decode borrowed", Decode(64), kHybrid, bs(3, 200), kTransferred},
