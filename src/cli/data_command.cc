@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "cli/data_tables_command.h"
 #include "cli/progress.h"
 #include "tables/data_package.h"
 
@@ -199,6 +200,8 @@ void AddDataCommand(CLI::App& app, CliContext& context) {
 
   CLI::App& path = *data.add_subcommand("path", "Where the data package is");
   OnRun(path, context, [&context] { return Path(context); });
+
+  AddDataTablesCommands(data, context);
 }
 
 }  // namespace infercast
