@@ -32,7 +32,10 @@ Result<std::shared_ptr<const Engine>> EngineOf(const EngineConfig& config,
                                                const Environment& environment) {
   IC_ASSIGN(const std::filesystem::path root,
             environment.SystemsRoot(config.systems_path.value_or("")));
-  return BuildNativeEngine(config, {root}, Environment::kBehaviour);
+  // A tree of its own still takes the models of the data package.
+  std::vector<std::filesystem::path> roots = {root};
+  if (const auto data = environment.SystemsRoot("")) roots.push_back(*data);
+  return BuildNativeEngine(config, roots, Environment::kBehaviour);
 }
 
 Result<OnlineModel> Create(const Json& document, Environment& environment) {
