@@ -68,7 +68,7 @@ FileStamp Stamp(const fs::path& file) {
 // every one of their 20,000 matrices, and sweeps open the same model many times.
 class ParsedCheckpoints {
  public:
-  using Key = std::tuple<std::string, FileStamp, FileStamp>;
+  using Key = std::tuple<std::string, FileStamp, FileStamp, UnlistedArchitecture>;
 
   std::optional<ModelConfig> Find(const Key& key) {
     const std::lock_guard lock(mutex_);
@@ -88,9 +88,10 @@ class ParsedCheckpoints {
   std::map<Key, ModelConfig> models_;
 };
 
-Result<ModelConfig> LoadFiles(std::string name, const fs::path& config, const fs::path& quant) {
+Result<ModelConfig> LoadFiles(std::string name, const fs::path& config, const fs::path& quant,
+                              UnlistedArchitecture unlisted) {
   static ParsedCheckpoints parsed;
-  const ParsedCheckpoints::Key key{name, Stamp(config), Stamp(quant)};
+  const ParsedCheckpoints::Key key{name, Stamp(config), Stamp(quant), unlisted};
   if (std::optional<ModelConfig> known = parsed.Find(key)) return *std::move(known);
   IC_ASSIGN(const std::string config_text, ReadFile(config));
   std::string quant_text;
@@ -98,7 +99,7 @@ Result<ModelConfig> LoadFiles(std::string name, const fs::path& config, const fs
   if (fs::is_regular_file(quant, ec)) {
     IC_ASSIGN(quant_text, ReadFile(quant));
   }
-  Result<ModelConfig> model = ParseCheckpoint(std::move(name), config_text, quant_text);
+  Result<ModelConfig> model = ParseCheckpoint(std::move(name), config_text, quant_text, unlisted);
   if (!model) {
     return Fail(model.error().kind, fmt::format("{}: {}", config.string(), model.error().message));
   }
@@ -194,7 +195,7 @@ void MergeQuantisation(JsonNode& config, std::optional<JsonNode> hf_quant_config
 }
 
 Result<ModelConfig> ParseCheckpoint(std::string name, std::string_view config_text,
-                                    std::string_view hf_quant_text) {
+                                    std::string_view hf_quant_text, UnlistedArchitecture unlisted) {
   IC_ASSIGN(JsonNode config,
             ParseJson(ReplaceNonFiniteLiterals(std::string(config_text)), "config.json"));
   std::optional<JsonNode> quant;
@@ -203,7 +204,8 @@ Result<ModelConfig> ParseCheckpoint(std::string name, std::string_view config_te
                                "hf_quant_config.json"));
   }
   MergeQuantisation(config, std::move(quant));
-  return ParseModelConfig(std::move(name), std::make_shared<const JsonNode>(std::move(config)));
+  return ParseModelConfig(std::move(name), std::make_shared<const JsonNode>(std::move(config)),
+                          unlisted);
 }
 
 std::vector<std::string> BundledModels(const CheckpointSearch& search) {
@@ -313,7 +315,7 @@ Result<CheckpointFiles> Locate(std::string_view name, const CheckpointSearch& se
 
 Result<ModelConfig> LoadModelConfig(std::string_view name, const CheckpointSearch& search) {
   IC_ASSIGN(CheckpointFiles files, Locate(name, search));
-  return LoadFiles(std::move(files.name), files.config, files.quant);
+  return LoadFiles(std::move(files.name), files.config, files.quant, search.unlisted);
 }
 
 Result<JsonNode> LoadCheckpointDocument(std::string_view name, const CheckpointSearch& search) {

@@ -17,6 +17,7 @@ struct CheckpointSearch {
   // Folders with bundled configurations (`<org>--<model>_config.json`), in order of precedence; see
   // ModelConfigPaths in tables/systems_paths.h for those of this machine.
   std::vector<std::filesystem::path> config_dirs;
+  UnlistedArchitecture unlisted = UnlistedArchitecture::kReject;
 };
 
 // Reads, merges and parses. A directory counts before a file and a file before a name. kUnknownName
@@ -47,6 +48,7 @@ void MergeQuantisation(JsonNode& config, std::optional<JsonNode> hf_quant_config
 // Merges, attaches and parses the texts of a config.json and (may be empty) an
 // hf_quant_config.json.
 Result<ModelConfig> ParseCheckpoint(std::string name, std::string_view config_text,
-                                    std::string_view hf_quant_text = {});
+                                    std::string_view hf_quant_text = {},
+                                    UnlistedArchitecture unlisted = UnlistedArchitecture::kReject);
 
 }  // namespace infercast

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "models/family.h"
+#include "models/generic_architecture.h"
 
 namespace infercast {
 
@@ -109,6 +110,17 @@ Status DeriveMoeLayers(ModelConfig& m, JsonView source) {
   return {};
 }
 
+// A checkpoint whose formats no mode stands for can still be read; building it is the error.
+void ReadQuantisation(ModelConfig& m) {
+  m.quant = ReadCheckpointQuant(m.root());
+  Result<QuantOverrides> inferred = InferQuantModes(m.root(), m.quant, m.architecture);
+  if (inferred) {
+    m.inferred_quant = *inferred;
+  } else {
+    m.quant_error = inferred.error();
+  }
+}
+
 }  // namespace
 
 bool ModelConfig::IsMoe() const {
@@ -141,7 +153,8 @@ Result<std::int64_t> RequireSize(JsonView source, std::string_view key) {
   return ToSize(value, key);
 }
 
-Result<ModelConfig> ParseModelConfig(std::string name, std::shared_ptr<const JsonNode> document) {
+Result<ModelConfig> ParseModelConfig(std::string name, std::shared_ptr<const JsonNode> document,
+                                     UnlistedArchitecture unlisted) {
   ModelConfig m;
   m.name = std::move(name);
   m.document = std::move(document);
@@ -155,6 +168,11 @@ Result<ModelConfig> ParseModelConfig(std::string name, std::shared_ptr<const Jso
   }
   m.architecture = *architectures.Item(0).AsText();
   m.family = FindFamily(m.architecture);
+  if (m.family == nullptr && unlisted == UnlistedArchitecture::kMap) {
+    IC_RETURN_IF_ERROR(MapUnlistedArchitecture(m));
+    ReadQuantisation(m);
+    return m;
+  }
   if (m.family == nullptr) {
     return Fail(ErrorKind::kUnsupportedModel,
                 fmt::format("architecture {} is not supported; supported are {}", m.architecture,
@@ -183,13 +201,7 @@ Result<ModelConfig> ParseModelConfig(std::string name, std::shared_ptr<const Jso
 
   if (m.family->parse != nullptr) IC_RETURN_IF_ERROR(m.family->parse(m));
 
-  m.quant = ReadCheckpointQuant(root);
-  Result<QuantOverrides> inferred = InferQuantModes(root, m.quant, m.architecture);
-  if (inferred) {
-    m.inferred_quant = *inferred;
-  } else {
-    m.quant_error = inferred.error();
-  }
+  ReadQuantisation(m);
   return m;
 }
 

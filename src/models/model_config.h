@@ -75,9 +75,16 @@ struct ModelConfig {
   }
 };
 
+// What to do with an architecture that no family lists.
+enum class UnlistedArchitecture : std::uint8_t {
+  kReject,
+  kMap,  // to a generic builder where the usual keys are there, with notes
+};
+
 // Parses a whole configuration (quantisation parts merged). kUnsupportedModel for an architecture
 // that no family builds, kModelConfig for a missing or malformed key (named).
-Result<ModelConfig> ParseModelConfig(std::string name, std::shared_ptr<const JsonNode> document);
+Result<ModelConfig> ParseModelConfig(std::string name, std::shared_ptr<const JsonNode> document,
+                                     UnlistedArchitecture unlisted = UnlistedArchitecture::kReject);
 
 // --- helpers for the family parsers; each error names the key ---
 

@@ -116,6 +116,61 @@ TEST(ModelConfig, EveryArchitectureBelongsToOneFamily) {
   EXPECT_EQ(names.size(), 32u);
 }
 
+std::string Unlisted(const std::string& architecture, const std::string& members) {
+  return R"({"architectures": [")" + architecture + R"("], "vocab_size": 32000)" + members + "}";
+}
+
+TEST(UnlistedArchitecture, IsRejectedUnlessAskedFor) {
+  const std::string config =
+      Unlisted("MistralForCausalLM",
+               R"(, "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,
+         "num_key_value_heads": 8, "intermediate_size": 14336, "max_position_embeddings": 32768)");
+  const auto rejected = ParseCheckpoint("m", config);
+  ASSERT_FALSE(rejected);
+  EXPECT_EQ(rejected.error().kind, ErrorKind::kUnsupportedModel);
+  const auto mapped = ParseCheckpoint("m", config, "", UnlistedArchitecture::kMap);
+  ASSERT_TRUE(mapped) << mapped.error().message;
+  EXPECT_EQ(mapped->family_id(), ModelFamily::kLlama);
+  EXPECT_EQ(mapped->kv_heads, 8);
+  ASSERT_FALSE(mapped->notes.empty());
+  EXPECT_NE(mapped->notes[0].find("MistralForCausalLM"), std::string::npos);
+}
+
+TEST(UnlistedArchitecture, ReadsOtherSpellings) {
+  const auto falcon = ParseCheckpoint(
+      "m",
+      Unlisted("FalconForCausalLM",
+               R"(, "n_layer": 32, "hidden_size": 4544, "n_head": 71, "multi_query": true)"),
+      "", UnlistedArchitecture::kMap);
+  ASSERT_TRUE(falcon) << falcon.error().message;
+  EXPECT_EQ(falcon->family_id(), ModelFamily::kGpt);
+  EXPECT_EQ(falcon->kv_heads, 1);
+  EXPECT_EQ(falcon->inter_size, 4 * 4544);
+  EXPECT_EQ(falcon->head_dim, 64);
+
+  const auto experts = ParseCheckpoint(
+      "m",
+      Unlisted("OlmoeForCausalLM",
+               R"(, "num_hidden_layers": 16, "hidden_size": 2048, "num_attention_heads": 16,
+                  "intermediate_size": 1024, "num_experts": 64, "num_experts_per_tok": 8)"),
+      "", UnlistedArchitecture::kMap);
+  ASSERT_TRUE(experts) << experts.error().message;
+  EXPECT_TRUE(experts->IsMoe());
+  EXPECT_EQ(experts->moe_inter_size, 1024);
+}
+
+TEST(UnlistedArchitecture, NamesWhatIsMissingOrForeign) {
+  const auto missing = ParseCheckpoint("m", Unlisted("NewForCausalLM", R"(, "hidden_size": 64)"),
+                                       "", UnlistedArchitecture::kMap);
+  ASSERT_FALSE(missing);
+  EXPECT_NE(missing.error().message.find("num_hidden_layers, num_attention_heads"),
+            std::string::npos);
+  const auto latent = ParseCheckpoint("m", Unlisted("NewForCausalLM", R"(, "kv_lora_rank": 512)"),
+                                      "", UnlistedArchitecture::kMap);
+  ASSERT_FALSE(latent);
+  EXPECT_EQ(latent.error().kind, ErrorKind::kUnsupportedModel);
+}
+
 class Checkpoints : public ::testing::Test {
  protected:
   void SetUp() override {
