@@ -28,8 +28,8 @@ struct PickRow {
 
 struct Constraint {
   double tpot = 0;
-  std::optional<double> request_latency;  // > 0: replaces the tpot target
-  bool strict = false;                    // drop rows that miss it, from the table and the front
+  std::optional<double> request_latency = std::nullopt;  // > 0: replaces the tpot target
+  bool strict = false;  // drop rows that miss it, from the table and the front
 };
 
 struct Pick {
@@ -52,9 +52,9 @@ PickResult PickForCluster(std::span<const PickRow> rows, std::int64_t total_gpus
                           const Constraint& constraint, std::size_t top_n, Behaviour behaviour);
 
 struct LoadTarget {
-  std::optional<double> request_rate;  // requests per second; exactly one of the two
-  std::optional<double> concurrency;   // requests in flight
-  std::optional<std::int64_t> max_gpus;
+  std::optional<double> request_rate = std::nullopt;  // requests per second; exactly one of the two
+  std::optional<double> concurrency = std::nullopt;   // requests in flight
+  std::optional<std::int64_t> max_gpus = std::nullopt;
 };
 
 // For a load: fewest GPUs. kInvalidArgument unless exactly one target is set, positive and finite.
