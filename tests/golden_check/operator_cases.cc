@@ -1,4 +1,4 @@
-// One operator, one query: decode, open the data identity, bind, query, compare.
+// One operator, one query: decode, bind, query, compare.
 #include <fmt/format.h>
 
 #include <optional>
@@ -6,53 +6,13 @@
 #include "engine/spec_json.h"
 #include "golden_check/adapters.h"
 #include "golden_check/comparer.h"
+#include "golden_check/operator_case.h"
 #include "operators/bound_operator.h"
 
 namespace infercast::golden {
 namespace {
 
 using Json = nlohmann::json;
-
-// The roofline-decomposition view is asked of an engine that was loaded in silicon mode.
-constexpr std::string_view kDecomposition = "SOL_FULL";
-
-Result<Database> OpenDatabase(const Json& document, Environment& environment) {
-  const std::string mode_name = document.at("mode");
-  const auto mode =
-      mode_name == kDecomposition ? DatabaseMode::kSilicon : ParseEnum<DatabaseMode>(mode_name);
-  if (!mode) return Fail(ErrorKind::kInvalidEngineConfig, "unknown mode " + mode_name);
-  const Json& db = document.at("db");
-  DatabaseIdentity identity;
-  IC_ASSIGN(identity.systems_root, environment.SystemsRoot(document.value("systems_root", "")));
-  identity.system = document.at("system");
-  IC_ASSIGN(identity.backend, ParseBackend(document.at("backend").get<std::string>()));
-  identity.version = document.at("version");
-  identity.shared_layer = db.at("enable_shared_layer").is_null()
-                              ? *mode == DatabaseMode::kSilicon || *mode == DatabaseMode::kHybrid
-                              : db.at("enable_shared_layer").get<bool>();
-  identity.tolerate_missing_dir =
-      db.at("tolerate_dirless_version").get<bool>() || *mode == DatabaseMode::kSol;
-  std::optional<std::vector<std::string>> kinds;
-  if (const Json& policy = db.at("transfer_policy"); !policy.is_null()) {
-    kinds = policy.get<std::vector<std::string>>();
-  }
-  IC_ASSIGN(const TransferPolicy policy, ParsePolicy(kinds));
-  IC_ASSIGN(auto store, environment.Store(identity));
-  return Database(std::move(store), *mode, policy, Environment::kBehaviour);
-}
-
-QueryContext ParseContext(const Json& ctx) {
-  QueryContext query;
-  query.batch_size = ctx.at("batch_size");
-  query.beam_width = ctx.at("beam_width");
-  query.s = ctx.at("s");
-  query.prefix = ctx.at("prefix");
-  query.num_tokens = ctx.at("num_tokens");
-  query.seq_imbalance_correction_scale = ctx.at("seq_imbalance_correction_scale");
-  query.gen_seq_imbalance_correction_scale = ctx.at("gen_seq_imbalance_correction_scale");
-  query.num_image_tokens = ctx.at("num_image_tokens");
-  return query;
-}
 
 // The answer of the decomposition view: an operator without both parts is refused unless it is
 // free.
@@ -99,11 +59,9 @@ void CompareAnswer(const Json& expect, const PerfResult& result, std::string_vie
 // `bound` outlives the answer: records of substitutions live in it.
 Result<PerfResult> Query(const Json& document, const Operator& op, Environment& environment,
                          std::optional<BoundOperator>& bound) {
-  IC_ASSIGN(const Database db, OpenDatabase(document, environment));
+  IC_ASSIGN(bound, BindCase(document, op, environment));
   const QueryContext query = ParseContext(document.at("ctx"));
-  const bool decompose = document.at("mode") == kDecomposition;
-  bound = BoundOperator::Bind(op, decompose ? db.WithMode(DatabaseMode::kSolFull) : db);
-  return decompose ? QueryDecomposition(*bound, query) : bound->Query(query);
+  return IsDecomposition(document) ? QueryDecomposition(*bound, query) : bound->Query(query);
 }
 
 }  // namespace
