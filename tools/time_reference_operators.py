@@ -101,7 +101,7 @@ def main(benchmark, root, systems):
             elif theirs is None:
                 cells.append(f"{ours:.0f}")
             else:
-                cells.append(f"{ours:.0f} / {theirs:.0f} ({theirs / ours:.0f}x)")
+                cells.append(f"{ours:.0f} / {theirs:.0f} ({theirs / ours:.0f})")
         print(f"| {kind} | " + " | ".join(cells) + " |")
 
 

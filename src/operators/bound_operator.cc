@@ -20,7 +20,7 @@ BoundVariant BindAt(const OperatorVariant& op, const Database& db) {
 }  // namespace
 
 BoundOperator BoundOperator::Bind(const Operator& op, const Database& db) {
-  BoundOperator bound(BindAt<0>(op.kind, db), op.name());
+  BoundOperator bound(BindAt<0>(op.kind, db), op.name(), db.shared_store());
   bound.is_context_attention_ = op.name() == "context_attention";
   bound.is_generation_attention_ = op.name() == "generation_attention";
   bound.is_logits_gemm_ =

@@ -71,9 +71,10 @@ class BoundOperator {
   const BoundVariant& bound() const { return bound_; }
 
  private:
-  BoundOperator(BoundVariant bound, std::string name)
-      : bound_(std::move(bound)), name_(std::move(name)) {}
+  BoundOperator(BoundVariant bound, std::string name, std::shared_ptr<const TableStore> store)
+      : store_(std::move(store)), bound_(std::move(bound)), name_(std::move(name)) {}
 
+  std::shared_ptr<const TableStore> store_;  // what the bound parts point into
   BoundVariant bound_;
   std::string name_;
   bool is_context_attention_ = false;
