@@ -1,0 +1,75 @@
+// What the experiments of one run share: parsed checkpoints, opened databases, and the workers that
+// were built already, so that nothing is parsed, resolved or bound twice.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/error.h"
+#include "models/checkpoint.h"
+#include "models/large_ep.h"
+#include "models/model_config.h"
+#include "search/worker_source.h"
+#include "serving/deployment.h"
+#include "tables/database.h"
+#include "tables/versions.h"
+
+namespace infercast {
+
+// The workers of one deployment, each built on first use. Thread-safe.
+class WorkerPool {
+ public:
+  // `coverage` null: layouts inside one node run the fused expert block.
+  WorkerPool(std::shared_ptr<const Deployment> deployment, PhaseNeeds needs,
+             std::shared_ptr<const LargeEpCoverage> coverage);
+  ~WorkerPool();
+
+  const Deployment& deployment() const { return *deployment_; }
+  // An error of a layout is remembered like its worker.
+  Result<std::shared_ptr<const Worker>> Get(const ParallelLayout& layout);
+  WorkerSource Source() {
+    return [this](const ParallelLayout& layout) { return Get(layout); };
+  }
+
+ private:
+  struct Entry;
+  std::shared_ptr<const Deployment> deployment_;
+  PhaseNeeds needs_;
+  std::shared_ptr<const LargeEpCoverage> coverage_;
+  std::mutex mutex_;
+  std::map<std::string, std::unique_ptr<Entry>> entries_;
+};
+
+class Workbench {
+ public:
+  // Both must outlive the workbench.
+  Workbench(const SystemsCatalog& systems, const CheckpointSearch& checkpoints)
+      : systems_(&systems), checkpoints_(&checkpoints) {}
+
+  const SystemsCatalog& systems() const { return *systems_; }
+  const CheckpointSearch& checkpoints() const { return *checkpoints_; }
+
+  // Errors of LoadModelConfig.
+  Result<std::shared_ptr<const ModelConfig>> Model(const std::string& name);
+  // Errors of SystemsCatalog::Open.
+  Result<Database> Open(const SystemsCatalog::OpenRequest& request);
+  // The pool of workers of a request whose number formats are settled. `layout` and `moe_comm` of
+  // the request's build options are ignored.
+  Result<std::shared_ptr<WorkerPool>> Workers(const DeploymentRequest& request,
+                                              std::shared_ptr<const ModelConfig> model,
+                                              const Database& database, PhaseNeeds needs,
+                                              std::shared_ptr<const LargeEpCoverage> coverage);
+
+ private:
+  const SystemsCatalog* systems_;
+  const CheckpointSearch* checkpoints_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<const ModelConfig>> models_;
+  std::map<std::string, Database> databases_;
+  std::map<std::string, std::shared_ptr<WorkerPool>> pools_;
+};
+
+}  // namespace infercast
