@@ -41,7 +41,7 @@ struct AfdSizes {
   std::int64_t microbatches = 3;
   AfdPipeline pipeline = AfdPipeline::kOptimistic;
   double comm_overhead_factor = 1.0;
-  std::string phase = "decode";  // prefill, decode, both
+  AfdPhase phase = AfdPhase::kDecode;
   bool combined_with_pd = true;
   bool boundary_on_attn = true;
 };

@@ -15,6 +15,7 @@
 #include "models/model_plan.h"
 #include "models/quantisation.h"
 #include "search/candidates.h"
+#include "serving/afd_topology.h"
 #include "serving/workload.h"
 #include "tables/database.h"
 
@@ -72,14 +73,6 @@ struct EncoderPoolChoice {
   std::optional<std::string> system;  // absent: that of the workers that prefill
 
   bool operator==(const EncoderPoolChoice&) const = default;
-};
-
-enum class AfdPipeline : std::uint8_t { kOptimistic, kConservative, kSerial };
-template <>
-struct EnumNames<AfdPipeline> {
-  static constexpr std::string_view kType = "AFD pipeline model";
-  static constexpr std::array<std::string_view, 3> kNames = {"optimistic", "conservative",
-                                                             "serial"};
 };
 
 // What to do when a search has more candidates than its limit.
