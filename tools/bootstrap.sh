@@ -13,7 +13,7 @@ ic_packages=(
   libfmt-dev nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libtbb-dev libeigen3-dev
   libssl-dev libzip-dev libxxhash-dev libgtest-dev libgmock-dev libbenchmark-dev
 )
-ic_full_packages=(clang-19 clang-tidy-19 clang-tools-19 clang-format-19 libclang-rt-19-dev git)
+ic_full_packages=(clang-19 clang-tidy-19 clang-tools-19 clang-format-19 libclang-rt-19-dev git chromium)
 
 if [[ ${XDG_CACHE_HOME:-} == /* ]]; then
   ic_cache=$XDG_CACHE_HOME/infercast
