@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "interpolation/lower_bound.h"
+
 namespace infercast {
 
 namespace {
@@ -55,8 +57,7 @@ ResolveResult ResolveCurve(const GridView& curve, double c, SolFunction sol) {
   if (curve.empty()) return std::unexpected(Miss::kEmptyTable);
   const Table& table = *curve.table;
   const std::span<const double> keys = curve.keys();
-  const auto at =
-      static_cast<std::uint32_t>(std::lower_bound(keys.begin(), keys.end(), c) - keys.begin());
+  const auto at = static_cast<std::uint32_t>(LowerBound(keys, c));
   if (at < keys.size() && keys[at] == c) {
     const Leaf leaf = table.LeafAt(curve.begin + at);
     return Resolved{leaf.latency,        leaf.power, leaf.energy,

@@ -2,9 +2,12 @@
 // scaling where one bracket is too short, held utilisation of the four nearest leaves outside.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <span>
+#include <vector>
 
 #include "interpolation/kd_tree.h"
 #include "interpolation/resolved.h"
@@ -22,14 +25,18 @@ class HoldIndex {
   static std::shared_ptr<const HoldIndex> Build(const GridView& grid) {
     return std::make_shared<HoldIndex>(grid);
   }
-  // Leaves in log2 coordinates; point i is leaf first_leaf() + i.
-  const KdTree& tree() const;
-  std::uint32_t first_leaf() const { return grid_.LeafRange().first; }
+
+  // What a hold searches; leaf i of the slice is point i of the tree.
+  struct Leaves {
+    KdTree tree;               // in log2 coordinates
+    std::vector<double> keys;  // one row of coordinates a leaf
+  };
+  const Leaves& leaves() const;
 
  private:
   GridView grid_;
   mutable std::once_flag once_;
-  mutable std::unique_ptr<const KdTree> tree_;
+  mutable std::unique_ptr<const Leaves> leaves_;
 };
 
 // `grid` has as many axes as `coords`. `sqrt_axis`: axis whose blend runs in square-root space, or
@@ -37,5 +44,38 @@ class HoldIndex {
 // answer). `sol` gets all coordinates in axis order.
 ResolveResult ResolveGrid(const GridView& grid, std::span<const double> coords, int sqrt_axis,
                           SolFunction sol, const HoldIndex* hold = nullptr);
+
+// A grid of three axes asked at several places that differ in the last coordinate only: the first
+// two are looked up once. The answers are those of ResolveGrid without a square-root axis. Any
+// order of questions is right, an ascending one is fast. `grid`, `sol` and `hold` must outlive the
+// line.
+class GridLine {
+ public:
+  GridLine(const GridView& grid, double first, double second, SolFunction sol,
+           const HoldIndex* hold = nullptr);
+  ResolveResult At(double third);
+
+ private:
+  friend struct LineWalk;
+  // Where a coordinate lies among the keys of one level.
+  struct Fork {
+    enum class Kind : std::uint8_t { kEmpty, kExact, kBetween, kOutside } kind = Kind::kEmpty;
+    std::uint32_t low = 0;             // node at or below the coordinate
+    double low_key = 0, high_key = 0;  // keys around it where it lies between
+  };
+  struct Curve {
+    std::uint32_t begin = 0, end = 0;
+    std::uint32_t last = 0;  // where the question before was found
+  };
+  static Fork Locate(const GridView& level, double c);
+
+  const GridView& grid_;
+  SolFunction sol_;
+  const HoldIndex* hold_;
+  std::array<double, 3> query_;
+  Fork outer_;
+  std::array<Fork, 2> inner_;                   // below each branch of the outer fork
+  std::array<std::array<Curve, 2>, 2> curves_;  // below each branch of the inner forks
+};
 
 }  // namespace infercast

@@ -8,20 +8,35 @@
 namespace infercast {
 
 namespace {
+
 constexpr std::uint32_t kLeafSize = 8;
-// Rounding of a distance may fall below the gap to a splitting plane by a few ulps.
-constexpr double kPruneSlack = 1 - 1e-12;
+// Bounds and distances are rounded differently; what lies within a few ulps of the worst hit is
+// looked at, never pruned.
+constexpr double kSlack = 1 + 1e-12;
+
 }  // namespace
 
+// `Axes`: number of axes, 0 where it is known at run time only.
+template <std::size_t Axes>
 struct KdTree::Search {
-  std::span<const double> query;
+  const KdTree& tree;
+  const double* query;
   std::span<Hit> hits;
   std::size_t count = 0;
+  double limit = std::numeric_limits<double>::infinity();  // of squared distances worth a look
+  std::array<double, kMaxAxes> gap{};                      // to the box of the node, per axis
 
-  double Worst() const {
-    return count < hits.size() ? std::numeric_limits<double>::infinity() : hits[count - 1].distance;
+  std::size_t axes() const { return Axes == 0 ? tree.axes_ : Axes; }
+
+  double GapSquared() const {
+    double sum = 0;
+    for (std::size_t a = 0; a < axes(); ++a) sum += gap[a] * gap[a];
+    return sum;
   }
-  void Offer(Hit hit) {
+
+  void Offer(double squared, std::uint32_t index) {
+    if (squared > limit) return;
+    const Hit hit{std::sqrt(squared), index};
     if (count == hits.size() && !(hit < hits[count - 1])) return;
     std::size_t at = count < hits.size() ? count++ : count - 1;
     while (at > 0 && hit < hits[at - 1]) {
@@ -29,6 +44,45 @@ struct KdTree::Search {
       --at;
     }
     hits[at] = hit;
+    if (count == hits.size()) {
+      const double worst = hits[count - 1].distance;
+      limit = worst * worst * kSlack;
+    }
+  }
+
+  void Visit(std::uint32_t id) {
+    const Node& node = tree.nodes_[id];
+    if (node.axis < 0) {
+      const double* row = tree.points_.data() + std::size_t{node.begin} * axes();
+      for (std::uint32_t i = node.begin; i < node.end; ++i, row += axes()) {
+        double sum = 0;
+        for (std::size_t a = 0; a < axes(); ++a) {
+          const double d = row[a] - query[a];
+          sum += d * d;
+        }
+        Offer(sum, tree.order_[i]);
+      }
+      return;
+    }
+    const auto axis = static_cast<std::size_t>(node.axis);
+    const double q = query[axis];
+    const double outer = gap[axis];
+    const double left = std::max(q - node.low_max, outer);
+    const double right = std::max(node.high_min - q, outer);
+    const bool left_first = left <= right;
+    gap[axis] = left_first ? left : right;
+    if (GapSquared() <= limit) Visit(left_first ? node.left : node.right);
+    gap[axis] = left_first ? right : left;
+    if (GapSquared() <= limit) Visit(left_first ? node.right : node.left);
+    gap[axis] = outer;
+  }
+
+  std::size_t Run() {
+    for (std::size_t a = 0; a < axes(); ++a) {
+      gap[a] = std::max({tree.low_[a] - query[a], query[a] - tree.high_[a], 0.0});
+    }
+    Visit(0);
+    return count;
   }
 };
 
@@ -45,10 +99,25 @@ KdTree::KdTree(int axes, std::vector<double> points)
     : axes_(static_cast<std::size_t>(axes)), points_(std::move(points)) {
   order_.resize(axes_ == 0 ? 0 : points_.size() / axes_);
   std::iota(order_.begin(), order_.end(), 0U);
-  if (!order_.empty()) {
-    nodes_.reserve(2 * order_.size() / kLeafSize + 2);
-    Build(0, size());
+  if (order_.empty()) return;
+  for (std::size_t a = 0; a < axes_; ++a) {
+    low_[a] = std::numeric_limits<double>::infinity();
+    high_[a] = -low_[a];
+    for (std::size_t i = a; i < points_.size(); i += axes_) {
+      low_[a] = std::min(low_[a], points_[i]);
+      high_[a] = std::max(high_[a], points_[i]);
+    }
   }
+  nodes_.reserve(2 * order_.size() / kLeafSize + 2);
+  Build(0, size());
+  // Rows of one leaf side by side.
+  std::vector<double> sorted;
+  sorted.reserve(points_.size());
+  for (const std::uint32_t i : order_) {
+    const auto row = std::span(points_).subspan(i * axes_, axes_);
+    sorted.insert(sorted.end(), row.begin(), row.end());
+  }
+  points_ = std::move(sorted);
 }
 
 std::uint32_t KdTree::Build(std::uint32_t begin, std::uint32_t end) {
@@ -89,31 +158,20 @@ std::uint32_t KdTree::Build(std::uint32_t begin, std::uint32_t end) {
   return id;
 }
 
-void KdTree::Visit(std::uint32_t id, Search& search) const {
-  const Node& node = nodes_[id];
-  if (node.axis < 0) {
-    for (std::uint32_t i = node.begin; i < node.end; ++i) {
-      search.Offer({Distance(point(order_[i]), search.query), order_[i]});
-    }
-    return;
-  }
-  const double q = search.query[static_cast<std::size_t>(node.axis)];
-  const double gap_left = std::max(q - node.low_max, 0.0);
-  const double gap_right = std::max(node.high_min - q, 0.0);
-  const bool left_first = gap_left <= gap_right;
-  const double gaps[2] = {left_first ? gap_left : gap_right, left_first ? gap_right : gap_left};
-  const std::uint32_t children[2] = {left_first ? node.left : node.right,
-                                     left_first ? node.right : node.left};
-  for (int i = 0; i < 2; ++i) {
-    if (gaps[i] * kPruneSlack <= search.Worst()) Visit(children[i], search);
-  }
-}
-
 std::size_t KdTree::Nearest(std::span<const double> query, std::span<Hit> hits) const {
   if (nodes_.empty() || hits.empty()) return 0;
-  Search search{query, hits};
-  Visit(0, search);
-  return search.count;
+  switch (axes_) {
+    case 1:
+      return Search<1>{*this, query.data(), hits}.Run();
+    case 2:
+      return Search<2>{*this, query.data(), hits}.Run();
+    case 3:
+      return Search<3>{*this, query.data(), hits}.Run();
+    case 4:
+      return Search<4>{*this, query.data(), hits}.Run();
+    default:
+      return Search<0>{*this, query.data(), hits}.Run();
+  }
 }
 
 }  // namespace infercast

@@ -1,4 +1,4 @@
-// Exact k-nearest search in up to four dimensions.
+// Exact k-nearest search in a few dimensions.
 //
 // The answer is that of a full sort by (distance, point index), distances being
 // sqrt(sum of squared differences in axis order): ties are decided as a scan would decide them.
@@ -13,6 +13,8 @@ namespace infercast {
 
 class KdTree {
  public:
+  static constexpr std::size_t kMaxAxes = 8;
+
   struct Hit {
     double distance;
     std::uint32_t index;
@@ -21,13 +23,10 @@ class KdTree {
     }
   };
 
-  // `points`: rows of `axes` coordinates each.
+  // `points`: rows of `axes` coordinates each; at most kMaxAxes axes.
   KdTree(int axes, std::vector<double> points);
 
   std::uint32_t size() const { return static_cast<std::uint32_t>(order_.size()); }
-  std::span<const double> point(std::uint32_t i) const {
-    return std::span(points_).subspan(static_cast<std::size_t>(i) * axes_, axes_);
-  }
 
   // Fills `hits` with the nearest points, ascending; returns how many (fewer when there are fewer).
   std::size_t Nearest(std::span<const double> query, std::span<Hit> hits) const;
@@ -42,14 +41,15 @@ class KdTree {
     double low_max = 0;  // largest coordinate on the left, smallest on the right
     double high_min = 0;
   };
+  template <std::size_t Axes>
   struct Search;
   std::uint32_t Build(std::uint32_t begin, std::uint32_t end);
-  void Visit(std::uint32_t node, Search& search) const;
 
   std::size_t axes_;
-  std::vector<double> points_;
-  std::vector<std::uint32_t> order_;
+  std::vector<double> points_;        // rows in tree order
+  std::vector<std::uint32_t> order_;  // original index of each row
   std::vector<Node> nodes_;
+  std::array<double, kMaxAxes> low_{}, high_{};  // box around all points
 };
 
 }  // namespace infercast

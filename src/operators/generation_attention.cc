@@ -120,23 +120,29 @@ Sought BoundGenerationAttention::Measured(double b, std::uint32_t s) const {
   const auto sol = [this](std::span<const double> c) {
     return roofline_.Time(c[1], c[2], c[0], slice_kv_heads_ == 0 ? c[0] : slice_kv_heads_);
   };
+  std::array<double, 3> at = {heads_, b, 0};
+  if (!slice_.present()) return slice_.Seek(at, sol);
   const auto low = static_cast<std::uint64_t>(std::max(std::trunc(0.9 * s), 1.0));
   const auto high = std::max(low, static_cast<std::uint64_t>(std::trunc(1.1 * s)));
-  PerfResult mean;
+  GridLine line = slice_.Line(heads_, b, sol);
+  Resolved mean;
   double latency = 0;
   double energy = 0;
   for (std::uint64_t i = 0; i < kSamples; ++i) {
-    const auto length = low + (high - low) * i / (kSamples - 1);
-    Sought sample = slice_.Seek(std::array{heads_, b, static_cast<double>(length)}, sol);
-    if (!sample.ok()) return sample;
-    const PerfResult& answer = sample.answer();
-    latency += answer.latency_ms;
-    energy += answer.energy_wms;
-    mean.origin = i == 0 ? answer.origin : Origin::Weaker(mean.origin, answer.origin);
+    at[2] = static_cast<double>(low + (high - low) * i / (kSamples - 1));
+    const ResolveResult sample = line.At(at[2]);
+    if (!sample) return Sought(slice_, at, sample.error());
+    latency += sample->latency;
+    energy += sample->energy;
+    // The mean is as far from measurements as the furthest of its parts.
+    if (i == 0 || sample->kind > mean.kind ||
+        (sample->kind == mean.kind && sample->octaves > mean.octaves)) {
+      mean = *sample;
+    }
   }
-  mean.latency_ms = latency / static_cast<double>(kSamples);
-  mean.energy_wms = energy / static_cast<double>(kSamples);
-  return mean;
+  mean.latency = latency / static_cast<double>(kSamples);
+  mean.energy = energy / static_cast<double>(kSamples);
+  return Labelled(*slice_.view().table, mean);
 }
 
 Result<PerfResult> BoundGenerationAttention::Query(const QueryContext& ctx) const {

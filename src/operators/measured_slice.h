@@ -97,7 +97,12 @@ class MeasuredSlice {
   Result<PerfResult> Measured(std::span<const double> coords, SolFunction sol) const {
     return Seek(coords, sol).ToResult();
   }
-  // The same without a text. AnswerByMode takes it as it is.
+  // Look-ups at several places of one line, for callers that put them together. Only where present
+  // and without a square-root axis.
+  GridLine Line(double first, double second, SolFunction sol) const {
+    return GridLine(*view_, first, second, sol, hold_.get());
+  }
+  // As Measured, without a text. AnswerByMode takes it as it is.
   Sought Seek(std::span<const double> coords, SolFunction sol) const;
   // The error that a miss at `coords` stands for.
   Error Explain(std::span<const double> coords, Miss miss) const;

@@ -264,5 +264,43 @@ TEST(Grid, TheHoldIndexAnswersAsAScanDoes) {
   EXPECT_GT(holds, queries / 4);
 }
 
+TEST(GridLine, AnswersAsTheGridDoesInAnyOrder) {
+  std::mt19937 random(31);
+  std::array<int, 3> kinds{};
+  int misses = 0;
+  for (int round = 0; round < 400; ++round) {
+    const SmallTable grid(3, RandomPoints(random, 3, round % 2 == 0));
+    const auto index = HoldIndex::Build(grid.root());
+    const auto sol = [](std::span<const double> c) { return (c[0] + 1) * (c[1] + 2) * (c[2] + 3); };
+    std::uniform_int_distribution<int> coordinate(0, 13);
+    for (int q = 0; q < 10; ++q) {
+      const double first = coordinate(random) / 2.0;
+      const double second = coordinate(random) / 2.0;
+      GridLine line(grid.root(), first, second, sol, index.get());
+      for (int i = 0; i < 6; ++i) {
+        const double third = q % 2 == 0 ? i * 1.5 : coordinate(random) / 2.0;
+        const auto r = line.At(third);
+        const auto expected =
+            ResolveGrid(grid.root(), std::array{first, second, third}, -1, sol, index.get());
+        ASSERT_EQ(r.has_value(), expected.has_value());
+        if (!r) {
+          EXPECT_EQ(r.error(), expected.error());
+          ++misses;
+          continue;
+        }
+        EXPECT_EQ(r->latency, expected->latency);
+        EXPECT_EQ(r->power, expected->power);
+        EXPECT_EQ(r->energy, expected->energy);
+        EXPECT_EQ(r->kind, expected->kind);
+        EXPECT_EQ(r->octaves, expected->octaves);
+        EXPECT_EQ(r->leaf, expected->leaf);
+        ++kinds[static_cast<std::size_t>(r->kind)];
+      }
+    }
+  }
+  for (const int count : kinds) EXPECT_GT(count, 100);
+  EXPECT_GT(misses, 10);
+}
+
 }  // namespace
 }  // namespace infercast
