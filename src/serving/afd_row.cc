@@ -20,8 +20,7 @@ void RoundAsReported(AfdRow& row) {
   for (double* v : {&row.ttft, &row.tpot, &row.request_latency, &row.seq_s, &row.request_rate}) {
     r3(*v);
   }
-  for (double* v : {&row.tokens_s, &row.tokens_s_gpu, &row.tokens_s_user, &row.memory,
-                    &row.attention_memory.usage.total, &row.ffn_memory.usage.total}) {
+  for (double* v : {&row.tokens_s, &row.tokens_s_gpu, &row.tokens_s_user, &row.memory}) {
     r2(*v);
   }
 }

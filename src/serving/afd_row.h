@@ -76,7 +76,8 @@ struct AfdRow {
   }
 };
 
-// Times and request rates to 3 decimals, token rates and memory to 2.
+// Times and request rates to 3 decimals, token rates and the row's memory to 2. The sides' memory
+// stays exact.
 void RoundAsReported(AfdRow& row);
 
 // Sets the rates that follow from tpot, at `total_batch` requests: all zero for tpot 0.

@@ -1,0 +1,71 @@
+// The batch sizes of one AFD candidate that are worth a row: the largest that meets the target, and
+// a few small ones.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "search/afd_capacity.h"
+#include "search/afd_prefill.h"
+#include "search/afd_topologies.h"
+#include "search/candidates.h"
+#include "serving/afd_simulation.h"
+
+namespace infercast {
+
+// Why rows were dropped; the words of the message when none is left.
+struct AfdRejections {
+  std::uint64_t oom = 0, fixed_batch = 0, tpot = 0, ttft = 0, request_latency = 0;
+  std::uint64_t prefill_combine = 0, gpu_budget = 0, low_batch_oom = 0;
+
+  void Add(const AfdRejections& other);
+};
+
+// What all candidates of a search share.
+struct AfdSearchSetup {
+  Workload workload;
+  AfdOptions options;
+  AfdChoice choice;
+  std::int64_t gpu_budget = 0;
+  std::optional<double> request_latency;
+  std::span<const StaticRow> prefill;  // empty: decode alone
+  Behaviour behaviour = Behaviour::kNative;
+};
+
+// The search over one split and schedule. Rows are evaluated once and reused for every target.
+class AfdCandidateSearch {
+ public:
+  AfdCandidateSearch(std::shared_ptr<const AfdDeployment> deployment, const AfdCandidate& candidate,
+                     const AfdSearchSetup& setup);
+
+  // Rows for one target, in order of evaluation.
+  Result<std::vector<AfdRow>> RowsFor(const LatencyTarget& target);
+
+  // Nothing fits, so a candidate with more micro-batches will not either.
+  bool exhausted() const { return exhausted_; }
+  const AfdRejections& rejections() const { return rejections_; }
+  std::uint64_t evaluated() const { return rows_.size(); }
+  // Rows that fit, whatever the targets.
+  std::vector<AfdRow> Fitting() const;
+
+ private:
+  Result<const AfdRow*> At(std::int64_t batch);
+  Status FixedBatch(const LatencyTarget& target, std::vector<AfdRow>& out);
+  Status AutomaticBatch(const LatencyTarget& target, std::vector<AfdRow>& out);
+  std::optional<AfdRow> Accept(const AfdRow& decode, const LatencyTarget& target);
+  void Correct(AfdRow& row) const;
+
+  std::shared_ptr<const AfdDeployment> deployment_;
+  AfdCandidate candidate_;
+  const AfdSearchSetup* setup_;
+  AfdCapacity capacity_;
+  std::map<std::int64_t, AfdRow> rows_;  // by batch
+  AfdRejections rejections_;
+  bool exhausted_ = false;
+};
+
+}  // namespace infercast
