@@ -4,6 +4,7 @@
 // reference's rounding.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -79,6 +80,51 @@ struct AfdRow {
 // Times and request rates to 3 decimals, token rates and the row's memory to 2. The sides' memory
 // stays exact.
 void RoundAsReported(AfdRow& row);
+
+// The row as its table shows it: one field a column. NaN: the phase was not run.
+struct AfdLayerFigures {
+  double attention = NAN;
+  double feed_forward = NAN;
+  double to_feed_forward = NAN;
+  double to_attention = NAN;
+  double communication = NAN;
+  double step = NAN;
+  double balance = NAN;
+  std::optional<bool> comm_hidden;
+};
+struct AfdPartner {
+  std::int64_t workers = 0, tp = 0, pp = 0, dp = 0, moe_tp = 0, moe_ep = 0, bs = 0, num_gpus = 0;
+  std::string system, backend, version;
+};
+struct AfdFigures {
+  std::string model;
+  std::string phase;
+  std::int64_t isl = 0, osl = 0;
+  std::int64_t gpus_per_node = 0;
+  std::int64_t a_nodes = 0, a_tp = 0, a_bs = 0, a_micro_bs = 0, a_workers = 0;
+  double a_memory = 0;
+  bool a_oom = false;  // the KV cache's budget counts
+  std::int64_t f_nodes = 0, f_tp = 0, f_ep = 0, f_workers = 0;
+  double f_memory = 0;
+  bool f_oom = false;
+  AfdLayerFigures headline, prefill_layer, decode_layer;  // headline: of the phase that ran alone
+  double ttft = 0, tpot = 0, request_latency = 0;
+  double b_total = 0, b_micro_total = 0;
+  double tokens_s = 0, tokens_s_gpu = 0, tokens_s_user = 0;
+  double seq_s = 0, request_rate = 0, concurrency = 0;
+  std::string parallel;
+  std::string pipeline_model;
+  std::int64_t num_microbatches = 0, nextn = 0;
+  bool combined_with_pd = false, boundary_on_attn = true;
+  std::optional<AfdPartner> partner;
+  std::string prefill_implementation, decode_implementation;  // "static_ctx", "afd", ...; "" none
+  std::int64_t num_total_gpus = 0;
+  double memory = 0;
+  std::string backend, version, system;
+  double power_w = NAN;
+};
+// `round_memory`: the sides' memory to two decimals, as the reference shows it.
+AfdFigures FiguresOf(const AfdRow& row, bool round_memory);
 
 // Sets the rates that follow from tpot, at `total_batch` requests: all zero for tpot 0.
 void FillAfdRates(AfdRow& row);
