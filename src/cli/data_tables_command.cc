@@ -16,6 +16,7 @@
 
 #include "cli/database_flags.h"
 #include "cli/deployment_flags.h"
+#include "report/csv.h"
 #include "tables/introspection.h"
 
 namespace infercast {
@@ -25,26 +26,6 @@ using Json = nlohmann::ordered_json;
 
 std::string Dump(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
-}
-
-// A field of a CSV line; quoted where it must be.
-std::string CsvField(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + "\"";
-}
-
-std::string CsvLine(const std::vector<std::string>& fields) {
-  std::string line;
-  for (std::size_t i = 0; i < fields.size(); ++i) {
-    if (i > 0) line += ',';
-    line += CsvField(fields[i]);
-  }
-  return line + "\n";
 }
 
 Result<Database> OpenDatabase(const DatabaseFlags& flags, const CliContext& context) {
