@@ -1,0 +1,95 @@
+#include "serving/batch_policy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+namespace infercast {
+
+namespace {
+
+bool Mentions(std::string_view model, std::string_view part) {
+  const auto same = [](char a, char b) {
+    return std::tolower(static_cast<unsigned char>(a)) ==
+           std::tolower(static_cast<unsigned char>(b));
+  };
+  return !std::ranges::search(model, part, same).empty();
+}
+
+// Decode steps between two looks at the inbox in SGLang's recipes; 1 where they set none.
+std::int64_t RecipePollInterval(const RecipeSubject& s) {
+  if (!s.system->IsBlackwell()) return 1;
+  const bool b300 = s.system->name == "b300_sxm";
+  if (Mentions(s.model, "DeepSeek")) return s.concurrency >= 16 ? 30 : 10;
+  if (Mentions(s.model, "Qwen3.5")) {
+    if (s.precision == "bf16" || s.precision.empty()) return s.concurrency >= 16 ? 30 : 10;
+    if (b300 && s.precision == "fp8") return 10;
+    return s.concurrency > 4 ? 30 : 10;
+  }
+  return 1;
+}
+
+std::optional<std::int64_t> RecipeBudget(const RecipeSubject& s) {
+  const bool hopper = s.system->IsHopper();
+  switch (s.backend) {
+    case Backend::kVllm:
+      if (!Mentions(s.model, "MiniMax")) return std::nullopt;
+      return hopper ? 32768 : 2 * s.isl;
+    case Backend::kSglang:
+      if (Mentions(s.model, "GLM-5")) return 32768;
+      if (Mentions(s.model, "DeepSeek") && hopper) return 32768;
+      return std::nullopt;
+    case Backend::kTrtllm:
+      if (Mentions(s.model, "gpt-oss")) return 20000;
+      return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+BatchPolicy DefaultBatchPolicy(Backend backend, const SystemSpec& system, std::int64_t concurrency,
+                               std::int64_t isl) {
+  BatchPolicy policy;
+  switch (backend) {
+    case Backend::kVllm:
+      policy.rule = BatchingRule::kMixedChunks;
+      policy.kv_output_share = 0.5;
+      policy.memory_fraction = 0.90;
+      break;
+    case Backend::kSglang:
+      policy.rule = BatchingRule::kPromptsFirst;
+      policy.token_budget = system.IsBlackwell() ? 16384 : 8192;
+      policy.kv_output_share = 0.7;
+      policy.memory_fraction = 0.85;
+      break;
+    case Backend::kTrtllm:
+      policy.rule = BatchingRule::kMixedWholePrompts;
+      policy.token_budget = std::max<std::int64_t>(8192, (concurrency + isl + 64 + 63) / 64 * 64);
+      policy.hold_steps = 60;
+      policy.memory_fraction = 0.85;
+      break;
+  }
+  return policy;
+}
+
+BatchPolicy BenchmarkRecipe(const RecipeSubject& s, std::string* note) {
+  BatchPolicy policy = DefaultBatchPolicy(s.backend, *s.system, s.concurrency, s.isl);
+  std::string set;
+  if (const std::optional<std::int64_t> budget = RecipeBudget(s)) {
+    policy.token_budget = *budget;
+    set = fmt::format("{} tokens a step", *budget);
+  }
+  if (s.backend == Backend::kSglang) {
+    policy.poll_interval = RecipePollInterval(s);
+    if (policy.poll_interval > 1) {
+      set += fmt::format("{}new requests are looked for every {} decode steps",
+                         set.empty() ? "" : ", ", policy.poll_interval);
+    }
+  }
+  if (note != nullptr) *note = set;
+  return policy;
+}
+
+}  // namespace infercast
