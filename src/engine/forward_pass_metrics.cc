@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "engine/json_reader.h"
 
 namespace infercast {
@@ -84,15 +86,19 @@ Result<std::vector<Ranks>> ParseAnyIterations(std::string_view text) {
 
 Result<double> ObservedForwardPass(const Engine& engine,
                                    std::span<const ForwardPassMetrics> ranks) {
-  std::vector<ScheduledRequests> scheduled;
-  scheduled.reserve(ranks.size());
+  for (const ForwardPassMetrics& rank : ranks) IC_RETURN_IF_ERROR(ValidateMetrics(rank));
+  if (ranks.empty()) return engine.ObservedForwardPass({});
+  // Rank by rank, so that nothing is allocated.
+  double slowest = 0;
   for (const ForwardPassMetrics& rank : ranks) {
-    IC_RETURN_IF_ERROR(ValidateMetrics(rank));
     const ScheduledMetrics& s = rank.scheduled_requests;
-    scheduled.push_back({s.num_prefill_requests, s.sum_prefill_tokens, s.sum_prefill_kv_tokens,
-                         s.num_decode_requests, s.sum_decode_kv_tokens});
+    const ScheduledRequests record{s.num_prefill_requests, s.sum_prefill_tokens,
+                                   s.sum_prefill_kv_tokens, s.num_decode_requests,
+                                   s.sum_decode_kv_tokens};
+    IC_ASSIGN(const double ms, engine.ObservedForwardPass(std::span(&record, 1)));
+    slowest = std::max(slowest, ms);
   }
-  return engine.ObservedForwardPass(scheduled);
+  return slowest;
 }
 
 }  // namespace infercast

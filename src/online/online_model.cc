@@ -93,7 +93,7 @@ Status OnlineModel::Tune(std::span<const std::vector<ForwardPassMetrics>> iterat
   for (const auto& ranks : iterations) {
     IC_ASSIGN(const auto observation, ObservationOf(ranks));
     if (!observation) continue;
-    const Workload& workload = observation->workload;
+    const ObservedWork& workload = observation->workload;
     SampleStore& store = StoreOf(workload.kind);
     if (!engine_) {
       if (store.Add(workload.x, observation->latency_ms)) {
@@ -113,17 +113,26 @@ Status OnlineModel::Tune(std::span<const std::vector<ForwardPassMetrics>> iterat
 }
 
 std::optional<double> OnlineModel::FactorOf(const SampleStore& store, std::uint64_t bucket) {
-  std::vector<double> values;
-  for (const Sample& sample : store.samples()) {
-    if (sample.bucket == bucket && IsPositive(sample.value)) values.push_back(sample.value);
+  // On the stack for the usual sizes: an estimate must not allocate.
+  std::array<double, 128> few;
+  std::vector<double> many;
+  std::span<double> values(few);
+  if (store.size() > few.size()) {
+    many.resize(store.size());
+    values = many;
   }
-  if (values.empty()) return std::nullopt;
+  std::size_t count = 0;
+  for (const Sample& sample : store.samples()) {
+    if (sample.bucket == bucket && IsPositive(sample.value)) values[count++] = sample.value;
+  }
+  if (count == 0) return std::nullopt;
+  values = values.first(count);
   std::sort(values.begin(), values.end());
-  const std::size_t mid = values.size() / 2;
-  return values.size() % 2 == 1 ? values[mid] : (values[mid - 1] + values[mid]) / 2.0;
+  const std::size_t mid = count / 2;
+  return count % 2 == 1 ? values[mid] : (values[mid - 1] + values[mid]) / 2.0;
 }
 
-double OnlineModel::Factor(const Workload& workload) const {
+double OnlineModel::Factor(const ObservedWork& workload) const {
   const SampleStore& store = StoreOf(workload.kind);
   if (!IsReady(store)) return 1.0;
   const auto bucket = store.BucketOf(workload.x);

@@ -78,7 +78,7 @@ class OnlineModel {
 
   // Median correction of a bucket.
   static std::optional<double> FactorOf(const SampleStore& store, std::uint64_t bucket);
-  double Factor(const Workload& workload) const;
+  double Factor(const ObservedWork& workload) const;
   bool IsReady(const SampleStore& store) const { return store.size() >= options_.min_observations; }
   SampleStore& StoreOf(WorkKind kind) { return stores_[static_cast<std::size_t>(kind)]; }
   const SampleStore& StoreOf(WorkKind kind) const {

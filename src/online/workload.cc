@@ -8,25 +8,25 @@ namespace infercast {
 
 namespace {
 
-std::optional<Workload> RankWorkload(const ScheduledMetrics& s) {
+std::optional<ObservedWork> RankWorkload(const ScheduledMetrics& s) {
   const bool prefill = s.sum_prefill_tokens > 0;
   const bool decode = s.num_decode_requests > 0 || s.sum_decode_kv_tokens > 0;
   const double tokens = s.sum_prefill_tokens;
   const double kv = s.sum_decode_kv_tokens;
-  if (prefill && decode) return Workload{WorkKind::kMixed, 2, {tokens, kv}};
-  if (prefill) return Workload{WorkKind::kPrefill, 1, {tokens, 0.0}};
-  if (decode) return Workload{WorkKind::kDecode, 2, {double(s.num_decode_requests), kv}};
+  if (prefill && decode) return ObservedWork{WorkKind::kMixed, 2, {tokens, kv}};
+  if (prefill) return ObservedWork{WorkKind::kPrefill, 1, {tokens, 0.0}};
+  if (decode) return ObservedWork{WorkKind::kDecode, 2, {double(s.num_decode_requests), kv}};
   return std::nullopt;
 }
 
 }  // namespace
 
-Result<std::optional<Workload>> WorkloadOf(std::span<const ForwardPassMetrics> ranks) {
+Result<std::optional<ObservedWork>> WorkloadOf(std::span<const ForwardPassMetrics> ranks) {
   if (ranks.empty()) {
     return Fail(ErrorKind::kInvalidForwardPassMetrics,
                 "at least one attention-DP rank metric is required");
   }
-  std::optional<Workload> heaviest;
+  std::optional<ObservedWork> heaviest;
   double heaviest_load = 0.0;
   for (const ForwardPassMetrics& rank : ranks) {
     IC_RETURN_IF_ERROR(ValidateMetrics(rank));

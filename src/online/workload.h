@@ -16,7 +16,7 @@ enum class WorkKind : std::uint8_t { kPrefill, kDecode, kMixed };
 inline constexpr std::size_t kNumWorkKinds = 3;
 
 // Prefill: {new tokens}. Decode: {requests, KV tokens}. Mixed: {new tokens, KV tokens of decode}.
-struct Workload {
+struct ObservedWork {
   WorkKind kind{};
   int axes = 1;
   std::array<double, 2> x{};
@@ -27,10 +27,10 @@ constexpr int AxesOf(WorkKind kind) { return kind == WorkKind::kPrefill ? 1 : 2;
 // The workload of an iteration: that of the rank with the most (tokens and requests added up; of
 // equals the last). None when no rank had work. kInvalidForwardPassMetrics without ranks; errors of
 // ValidateMetrics.
-Result<std::optional<Workload>> WorkloadOf(std::span<const ForwardPassMetrics> ranks);
+Result<std::optional<ObservedWork>> WorkloadOf(std::span<const ForwardPassMetrics> ranks);
 
 struct Observation {
-  Workload workload;
+  ObservedWork workload;
   double latency_ms = 0;  // the slowest rank, idle ones included
 };
 // None when there was no work or no wall time.
