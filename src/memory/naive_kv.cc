@@ -165,8 +165,8 @@ std::int64_t NaiveModel::Tokens(double budget, std::int64_t tp) const {
 
 Result<NaiveModel> LoadNaiveModel(std::string_view name, const CheckpointSearch& search) {
   if (const Result<ModelConfig> config = LoadModelConfig(name, search)) return FromParsed(*config);
-  IC_ASSIGN(const JsonNode document, LoadCheckpointDocument(name, search));
-  return FromRawKeys(JsonView(&document));
+  IC_ASSIGN(const JsonDocument document, LoadCheckpointDocument(name, search));
+  return FromRawKeys(document.root());
 }
 
 }  // namespace infercast

@@ -15,6 +15,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/near_names.h"
 #include "models/family.h"
 
 namespace infercast {
@@ -38,8 +39,13 @@ Result<std::string> ReadFile(const fs::path& path) {
         fmt::format("{} is too large for a model configuration: {} bytes", path.string(), size));
   }
   std::ifstream in(path, std::ios::binary);
-  std::string text(static_cast<std::size_t>(size), '\0');
-  if (!in.read(text.data(), static_cast<std::streamsize>(size))) {
+  std::string text;
+  text.reserve(static_cast<std::size_t>(size) + kJsonPadding);
+  text.resize_and_overwrite(static_cast<std::size_t>(size), [&](char* to, std::size_t count) {
+    in.read(to, static_cast<std::streamsize>(count));
+    return static_cast<std::size_t>(in.gcount());
+  });
+  if (text.size() != size) {
     return Fail(ErrorKind::kIo, fmt::format("cannot read {}", path.string()));
   }
   return text;
@@ -88,22 +94,38 @@ class ParsedCheckpoints {
   std::map<Key, ModelConfig> models_;
 };
 
+Result<ModelConfig> ParseTexts(std::string name, std::string_view config_text,
+                               std::string_view hf_quant_text, UnlistedArchitecture unlisted,
+                               const JsonLimits& limits) {
+  IC_ASSIGN(JsonDocument config, ParseLenientJson(config_text, "config.json", limits));
+  std::optional<JsonDocument> quant;
+  if (!hf_quant_text.empty()) {
+    IC_ASSIGN(quant, ParseLenientJson(hf_quant_text, "hf_quant_config.json", limits));
+  }
+  MergeQuantisation(config, std::move(quant));
+  return ParseModelConfig(std::move(name), std::make_shared<const JsonDocument>(std::move(config)),
+                          unlisted);
+}
+
 Result<ModelConfig> LoadFiles(std::string name, const fs::path& config, const fs::path& quant,
-                              UnlistedArchitecture unlisted) {
+                              const CheckpointSearch& search) {
   static ParsedCheckpoints parsed;
-  const ParsedCheckpoints::Key key{name, Stamp(config), Stamp(quant), unlisted};
-  if (std::optional<ModelConfig> known = parsed.Find(key)) return *std::move(known);
+  const ParsedCheckpoints::Key key{name, Stamp(config), Stamp(quant), search.unlisted};
+  if (search.remember) {
+    if (std::optional<ModelConfig> known = parsed.Find(key)) return *std::move(known);
+  }
   IC_ASSIGN(const std::string config_text, ReadFile(config));
   std::string quant_text;
   std::error_code ec;
   if (fs::is_regular_file(quant, ec)) {
     IC_ASSIGN(quant_text, ReadFile(quant));
   }
-  Result<ModelConfig> model = ParseCheckpoint(std::move(name), config_text, quant_text, unlisted);
+  Result<ModelConfig> model =
+      ParseTexts(std::move(name), config_text, quant_text, search.unlisted, {.padded = true});
   if (!model) {
     return Fail(model.error().kind, fmt::format("{}: {}", config.string(), model.error().message));
   }
-  parsed.Keep(key, *model);
+  if (search.remember) parsed.Keep(key, *model);
   return model;
 }
 
@@ -145,42 +167,25 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 6> kSameShap
     {"mimo-7b-sft", "mimo-7b-base"},
 }};
 
-std::size_t EditDistance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] == b[j - 1] ? 0 : 1)});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
-}
-
 }  // namespace
 
-void MergeQuantisation(JsonNode& config, std::optional<JsonNode> hf_quant_config) {
-  if (config.kind != JsonNode::Kind::kObject) return;
+void MergeQuantisation(JsonDocument& config, std::optional<JsonDocument> hf_quant_config) {
+  if (!config.root().is_object()) return;
   if (hf_quant_config) {
-    const JsonView quantisation = JsonView(&*hf_quant_config)["quantization"];
+    const JsonView separate = config.Adopt(*std::move(hf_quant_config));
+    const JsonView quantisation = separate["quantization"];
     const JsonView method = quantisation.FirstTruthy({"quant_algo", "quantization_algo"});
     const JsonView kv = quantisation["kv_cache_quant_algo"];
-    JsonNode synthesised = JsonNode::Object();
-    if (method.Truthy())
-      synthesised.Set("quant_method", JsonNode::Text(LowerCase(method.Display())));
-    if (kv.Truthy()) {
-      synthesised.Set("kv_cache_quant_method", JsonNode::Text(LowerCase(kv.Display())));
+    if (!config.root()["quantization_config"].exists() && (method.Truthy() || kv.Truthy())) {
+      JsonDocument synthesised;
+      if (method.Truthy()) synthesised.SetText("quant_method", LowerCase(method.Display()));
+      if (kv.Truthy()) synthesised.SetText("kv_cache_quant_method", LowerCase(kv.Display()));
+      config.Set("quantization_config", config.Adopt(std::move(synthesised)));
     }
-    if (config.Find("quantization_config") == nullptr && !synthesised.items.empty()) {
-      config.Set("quantization_config", std::move(synthesised));
-    }
-    config.Set("hf_quant_config", *std::move(hf_quant_config));
+    config.Set("hf_quant_config", separate);
   }
-  if (config.Find("quantization_config") != nullptr) return;
-  const JsonView root(&config);
+  const JsonView root = config.root();
+  if (root["quantization_config"].exists()) return;
   const JsonView architectures = root["architectures"];
   if (!architectures.is_array() || architectures.size() == 0) return;
   const std::string_view name = architectures.Item(0).AsText().value_or("");
@@ -189,23 +194,14 @@ void MergeQuantisation(JsonNode& config, std::optional<JsonNode> hf_quant_config
   for (const Architecture& architecture : family->architectures) {
     if (architecture.name != name || !architecture.nested) continue;
     const JsonView nested = root["text_config"]["quantization_config"];
-    if (nested.exists()) config.Set("quantization_config", JsonNode(*nested.node()));
+    if (nested.exists()) config.Set("quantization_config", nested);
     return;
   }
 }
 
 Result<ModelConfig> ParseCheckpoint(std::string name, std::string_view config_text,
                                     std::string_view hf_quant_text, UnlistedArchitecture unlisted) {
-  IC_ASSIGN(JsonNode config,
-            ParseJson(ReplaceNonFiniteLiterals(std::string(config_text)), "config.json"));
-  std::optional<JsonNode> quant;
-  if (!hf_quant_text.empty()) {
-    IC_ASSIGN(quant, ParseJson(ReplaceNonFiniteLiterals(std::string(hf_quant_text)),
-                               "hf_quant_config.json"));
-  }
-  MergeQuantisation(config, std::move(quant));
-  return ParseModelConfig(std::move(name), std::make_shared<const JsonNode>(std::move(config)),
-                          unlisted);
+  return ParseTexts(std::move(name), config_text, hf_quant_text, unlisted, {});
 }
 
 std::vector<std::string> BundledModels(const CheckpointSearch& search) {
@@ -250,20 +246,14 @@ std::string ResolveSpelling(std::string_view name, const std::vector<std::string
 std::vector<std::string> NearModelNames(std::string_view name,
                                         const std::vector<std::string>& names) {
   constexpr std::size_t kMost = 5;
-  const std::string key = SpellingKey(name);
-  std::vector<std::pair<std::size_t, std::string_view>> ranked;
-  for (const std::string& candidate : names) {
-    const std::string other = SpellingKey(candidate);
-    const bool part = key.size() >= 3 && other.find(key) != std::string::npos;
-    const std::size_t distance = EditDistance(key, other);
-    if (part || distance <= std::max<std::size_t>(2, key.size() / 3)) {
-      ranked.emplace_back(part ? 0 : distance, candidate);
-    }
-  }
-  std::ranges::sort(ranked);
+  std::vector<std::string> keys;
+  for (const std::string& candidate : names) keys.push_back(SpellingKey(candidate));
   std::vector<std::string> near;
-  for (const auto& [distance, candidate] : ranked) {
-    if (near.size() < kMost) near.emplace_back(candidate);
+  for (const std::string& key : NearestNames(SpellingKey(name), keys, kMost)) {
+    for (std::size_t i = 0; i < keys.size() && near.size() < kMost; ++i) {
+      if (keys[i] != key) continue;
+      if (std::ranges::find(near, names[i]) == near.end()) near.push_back(names[i]);
+    }
   }
   return near;
 }
@@ -315,13 +305,13 @@ Result<CheckpointFiles> Locate(std::string_view name, const CheckpointSearch& se
 
 Result<ModelConfig> LoadModelConfig(std::string_view name, const CheckpointSearch& search) {
   IC_ASSIGN(CheckpointFiles files, Locate(name, search));
-  return LoadFiles(std::move(files.name), files.config, files.quant, search.unlisted);
+  return LoadFiles(std::move(files.name), files.config, files.quant, search);
 }
 
-Result<JsonNode> LoadCheckpointDocument(std::string_view name, const CheckpointSearch& search) {
+Result<JsonDocument> LoadCheckpointDocument(std::string_view name, const CheckpointSearch& search) {
   IC_ASSIGN(const CheckpointFiles files, Locate(name, search));
   IC_ASSIGN(const std::string text, ReadFile(files.config));
-  return ParseJson(ReplaceNonFiniteLiterals(text), files.config.string());
+  return ParseLenientJson(text, files.config.string(), {.padded = true});
 }
 
 }  // namespace infercast

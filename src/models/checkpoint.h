@@ -18,6 +18,8 @@ struct CheckpointSearch {
   // ModelConfigPaths in tables/systems_paths.h for those of this machine.
   std::vector<std::filesystem::path> config_dirs;
   UnlistedArchitecture unlisted = UnlistedArchitecture::kReject;
+  // Keep what was parsed for the life of the process; a changed file is read again all the same.
+  bool remember = true;
 };
 
 // Reads, merges and parses. A directory counts before a file and a file before a name. kUnknownName
@@ -28,7 +30,7 @@ Result<ModelConfig> LoadModelConfig(std::string_view name, const CheckpointSearc
 
 // The merged configuration as it is, whatever its architecture. Errors as above, save
 // kUnsupportedModel.
-Result<JsonNode> LoadCheckpointDocument(std::string_view name, const CheckpointSearch& search);
+Result<JsonDocument> LoadCheckpointDocument(std::string_view name, const CheckpointSearch& search);
 
 // "organisation/model" of every bundled configuration, sorted.
 std::vector<std::string> BundledModels(const CheckpointSearch& search);
@@ -43,7 +45,7 @@ std::vector<std::string> NearModelNames(std::string_view name,
 
 // Merges a checkpoint's separate quantisation file into its configuration and promotes the
 // quantisation part of a nested language model, as serving engines do on load.
-void MergeQuantisation(JsonNode& config, std::optional<JsonNode> hf_quant_config);
+void MergeQuantisation(JsonDocument& config, std::optional<JsonDocument> hf_quant_config);
 
 // Merges, attaches and parses the texts of a config.json and (may be empty) an
 // hf_quant_config.json.

@@ -1,52 +1,18 @@
-// JSON tree: built from the event interface of nlohmann-json, so that limits act while reading.
+// JSON trees. simdjson reads what is plainly valid, some 2 GB a second. What it rejects is read again
+// through nlohmann-json's event interface, which takes integers beyond 64 bits and tells where a
+// text went wrong; limits act while reading.
 #include "models/json_tree.h"
 
 #include <fmt/format.h>
+#include <simdjson.h>
 
 #include <cmath>
-#include <cstdlib>
+#include <cstring>
+#include <memory_resource>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
 namespace infercast {
-
-JsonNode JsonNode::Text(std::string value) {
-  JsonNode node;
-  node.kind = Kind::kText;
-  node.text = std::move(value);
-  return node;
-}
-
-JsonNode JsonNode::Bool(bool value) {
-  JsonNode node;
-  node.kind = Kind::kBool;
-  node.boolean = value;
-  return node;
-}
-
-JsonNode JsonNode::Object() {
-  JsonNode node;
-  node.kind = Kind::kObject;
-  return node;
-}
-
-const JsonNode* JsonNode::Find(std::string_view key) const {
-  for (std::size_t i = keys.size(); i > 0; --i) {
-    if (keys[i - 1] == key) return &items[i - 1];
-  }
-  return nullptr;
-}
-
-void JsonNode::Set(std::string_view key, JsonNode value) {
-  kind = Kind::kObject;
-  for (std::size_t i = keys.size(); i > 0; --i) {
-    if (keys[i - 1] == key) {
-      items[i - 1] = std::move(value);
-      return;
-    }
-  }
-  keys.emplace_back(key);
-  items.push_back(std::move(value));
-}
 
 bool JsonView::Truthy() const {
   if (node_ == nullptr) return false;
@@ -59,16 +25,18 @@ bool JsonView::Truthy() const {
     case JsonNode::Kind::kNumber:
       return node_->number != 0;
     case JsonNode::Kind::kText:
-      return !node_->text.empty();
     case JsonNode::Kind::kArray:
     case JsonNode::Kind::kObject:
-      return !node_->items.empty();
+      return node_->count != 0;
   }
   return false;
 }
 
 JsonView JsonView::operator[](std::string_view key) const {
-  return is_object() ? JsonView(node_->Find(key)) : JsonView();
+  for (std::size_t i = is_object() ? node_->count : 0; i > 0; --i) {
+    if (node_->members[i - 1].key == key) return JsonView(&node_->members[i - 1].value);
+  }
+  return {};
 }
 
 JsonView JsonView::FirstTruthy(std::initializer_list<std::string_view> keys) const {
@@ -104,7 +72,7 @@ std::optional<double> JsonView::AsNumber() const {
 
 std::optional<std::string_view> JsonView::AsText() const {
   if (!is_text()) return std::nullopt;
-  return node_->text;
+  return std::string_view(node_->text, node_->count);
 }
 
 std::optional<bool> JsonView::AsBool() const {
@@ -124,39 +92,184 @@ std::string JsonView::Display() const {
     case JsonNode::Kind::kNumber:
       return fmt::format("{}", node_->number);
     case JsonNode::Kind::kText:
-      return node_->text;
+      return std::string(node_->text, node_->count);
     case JsonNode::Kind::kArray:
-      return fmt::format("a list of {}", node_->items.size());
+      return fmt::format("a list of {}", node_->count);
     case JsonNode::Kind::kObject:
-      return fmt::format("an object of {}", node_->items.size());
+      return fmt::format("an object of {}", node_->count);
   }
   return {};
 }
 
+// Memory of nodes, members and texts; released as a whole.
+class JsonArena {
+ public:
+  template <typename T>
+  const T* Copy(const T* from, std::size_t count) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    if (count == 0) return nullptr;
+    void* to = memory_.allocate(count * sizeof(T), alignof(T));
+    std::memcpy(to, from, count * sizeof(T));
+    return static_cast<const T*>(to);
+  }
+  std::string_view CopyText(std::string_view text) {
+    return {Copy(text.data(), text.size()), text.size()};
+  }
+  JsonNode* NewNode(const JsonNode& node) { return const_cast<JsonNode*>(Copy(&node, 1)); }
+
+  static JsonDocument Document(std::shared_ptr<JsonArena> arena, const JsonNode& root) {
+    JsonDocument document;
+    document.root_ = arena->NewNode(root);
+    document.arenas_.push_back(std::move(arena));
+    return document;
+  }
+
+ private:
+  std::pmr::monotonic_buffer_resource memory_{std::size_t{16} << 10};
+};
+
 namespace {
 
-class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
- public:
-  explicit TreeBuilder(std::size_t max_depth) : max_depth_(max_depth) {}
+JsonNode IntegerNode(std::int64_t value) {
+  JsonNode node;
+  node.kind = JsonNode::Kind::kInteger;
+  node.integer = value;
+  node.number = static_cast<double>(value);
+  return node;
+}
 
-  bool null() override { return Add(JsonNode{}); }
-  bool boolean(bool value) override { return Add(JsonNode::Bool(value)); }
-  bool number_integer(number_integer_t value) override { return AddInteger(value); }
+JsonNode NumberNode(double value) {
+  JsonNode node;
+  node.kind = JsonNode::Kind::kNumber;
+  node.number = value;
+  return node;
+}
+
+JsonNode BoolNode(bool value) {
+  JsonNode node;
+  node.kind = JsonNode::Kind::kBool;
+  node.boolean = value;
+  return node;
+}
+
+JsonNode TextNode(JsonArena& arena, std::string_view text) {
+  JsonNode node;
+  node.kind = JsonNode::Kind::kText;
+  node.text = arena.CopyText(text).data();
+  node.count = static_cast<std::uint32_t>(text.size());
+  return node;
+}
+
+JsonNode ObjectNode(JsonArena& arena, const JsonMember* members, std::size_t count) {
+  JsonNode node;
+  node.kind = JsonNode::Kind::kObject;
+  node.members = arena.Copy(members, count);
+  node.count = static_cast<std::uint32_t>(count);
+  return node;
+}
+
+JsonNode ArrayNode(JsonArena& arena, const JsonNode* items, std::size_t count) {
+  JsonNode node;
+  node.kind = JsonNode::Kind::kArray;
+  node.items = arena.Copy(items, count);
+  node.count = static_cast<std::uint32_t>(count);
+  return node;
+}
+
+// Turns simdjson's answer into nodes. Children gather on a stack until their number is known.
+class DomReader {
+ public:
+  explicit DomReader(JsonArena& arena) : arena_(arena) {}
+
+  JsonNode Read(simdjson::dom::element element) {
+    using simdjson::dom::element_type;
+    switch (element.type()) {
+      case element_type::ARRAY: {
+        const std::size_t first = items_.size();
+        for (const simdjson::dom::element item : simdjson::dom::array(element)) {
+          items_.push_back(Read(item));
+        }
+        const JsonNode node = ArrayNode(arena_, items_.data() + first, items_.size() - first);
+        items_.resize(first);
+        return node;
+      }
+      case element_type::OBJECT: {
+        const std::size_t first = members_.size();
+        for (const auto& [key, value] : simdjson::dom::object(element)) {
+          const std::string_view name = arena_.CopyText(key);
+          // Thousands of members with the same small value in a row share it.
+          const bool repeats = members_.size() > first && IsSame(members_.back().value, value);
+          members_.push_back({name, repeats ? members_.back().value : Read(value)});
+        }
+        const JsonNode node = ObjectNode(arena_, members_.data() + first, members_.size() - first);
+        members_.resize(first);
+        return node;
+      }
+      case element_type::INT64:
+        return IntegerNode(std::int64_t(element));
+      case element_type::UINT64:  // only what int64 does not hold
+        return NumberNode(static_cast<double>(std::uint64_t(element)));
+      case element_type::DOUBLE:
+        return NumberNode(double(element));
+      case element_type::STRING:
+        return TextNode(arena_, std::string_view(element));
+      case element_type::BOOL:
+        return BoolNode(bool(element));
+      case element_type::NULL_VALUE:
+        break;
+    }
+    return {};
+  }
+
+ private:
+  // Texts, and objects of one member that is a text.
+  static bool IsSame(const JsonNode& node, simdjson::dom::element element) {
+    using simdjson::dom::element_type;
+    if (node.kind == JsonNode::Kind::kText) {
+      return element.type() == element_type::STRING &&
+             std::string_view(element) == std::string_view(node.text, node.count);
+    }
+    if (node.kind != JsonNode::Kind::kObject || node.count != 1 ||
+        node.members->value.kind != JsonNode::Kind::kText ||
+        element.type() != element_type::OBJECT) {
+      return false;
+    }
+    const simdjson::dom::object object(element);
+    if (object.size() != 1) return false;
+    const auto& [key, value] = *object.begin();
+    return key == node.members->key && IsSame(node.members->value, value);
+  }
+
+  JsonArena& arena_;
+  std::vector<JsonNode> items_;
+  std::vector<JsonMember> members_;
+};
+
+// The same from events, for texts that simdjson rejects.
+class EventReader : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  EventReader(JsonArena& arena, std::size_t max_depth) : arena_(arena), max_depth_(max_depth) {}
+
+  bool null() override { return Add({}); }
+  bool boolean(bool value) override { return Add(BoolNode(value)); }
+  bool number_integer(number_integer_t value) override { return Add(IntegerNode(value)); }
   bool number_unsigned(number_unsigned_t value) override {
     if (value > static_cast<number_unsigned_t>(INT64_MAX)) {
-      return AddNumber(static_cast<double>(value));
+      return Add(NumberNode(static_cast<double>(value)));
     }
-    return AddInteger(static_cast<std::int64_t>(value));
+    return Add(IntegerNode(static_cast<std::int64_t>(value)));
   }
-  bool number_float(number_float_t value, const string_t&) override { return AddNumber(value); }
-  bool string(string_t& value) override { return Add(JsonNode::Text(std::move(value))); }
+  bool number_float(number_float_t value, const string_t&) override {
+    return Add(NumberNode(value));
+  }
+  bool string(string_t& value) override { return Add(TextNode(arena_, value)); }
   bool binary(binary_t&) override { return false; }
-  bool start_object(std::size_t) override { return Open(JsonNode::Kind::kObject); }
-  bool start_array(std::size_t) override { return Open(JsonNode::Kind::kArray); }
+  bool start_object(std::size_t) override { return Open(true); }
+  bool start_array(std::size_t) override { return Open(false); }
   bool end_object() override { return Close(); }
   bool end_array() override { return Close(); }
   bool key(string_t& value) override {
-    key_ = std::move(value);
+    open_.back().key = arena_.CopyText(value);
     return true;
   }
   bool parse_error(std::size_t position, const std::string&,
@@ -165,56 +278,103 @@ class TreeBuilder : public nlohmann::json_sax<nlohmann::json> {
     return false;
   }
 
-  JsonNode root_;
-  std::string error_;
+  const JsonNode& root() const { return root_; }
+  const std::string& error() const { return error_; }
 
  private:
-  bool AddInteger(std::int64_t value) {
-    JsonNode node;
-    node.kind = JsonNode::Kind::kInteger;
-    node.integer = value;
-    node.number = static_cast<double>(value);
-    return Add(std::move(node));
-  }
-  bool AddNumber(double value) {
-    JsonNode node;
-    node.kind = JsonNode::Kind::kNumber;
-    node.number = value;
-    return Add(std::move(node));
-  }
-  bool Add(JsonNode node) {
-    Place(std::move(node));
+  struct Container {
+    bool object = false;
+    std::string_view key;  // of the member that is being read
+    std::vector<JsonNode> items;
+    std::vector<JsonMember> members;
+  };
+
+  bool Add(const JsonNode& node) {
+    if (open_.empty()) {
+      root_ = node;
+    } else if (Container& parent = open_.back(); parent.object) {
+      parent.members.push_back({parent.key, node});
+    } else {
+      parent.items.push_back(node);
+    }
     return true;
   }
-  JsonNode& Place(JsonNode node) {
-    if (open_.empty()) {
-      root_ = std::move(node);
-      return root_;
-    }
-    JsonNode& parent = *open_.back();
-    if (parent.kind == JsonNode::Kind::kObject) parent.keys.push_back(std::move(key_));
-    return parent.items.emplace_back(std::move(node));
-  }
-  bool Open(JsonNode::Kind kind) {
+  bool Open(bool object) {
     if (open_.size() >= max_depth_) {
       error_ = fmt::format("nests deeper than {} levels", max_depth_);
       return false;
     }
-    JsonNode node;
-    node.kind = kind;
-    // A parent's items never grow while a child is open, so the pointers stay valid.
-    open_.push_back(&Place(std::move(node)));
+    open_.emplace_back().object = object;
     return true;
   }
   bool Close() {
+    const Container& done = open_.back();
+    const JsonNode node = done.object
+                              ? ObjectNode(arena_, done.members.data(), done.members.size())
+                              : ArrayNode(arena_, done.items.data(), done.items.size());
     open_.pop_back();
-    return true;
+    return Add(node);
   }
 
+  JsonArena& arena_;
   std::size_t max_depth_;
-  std::vector<JsonNode*> open_;
-  std::string key_;
+  std::vector<Container> open_;
+  JsonNode root_;
+  std::string error_;
 };
+
+// simdjson's buffers, kept for the next text unless they are unusually large.
+class WarmParser {
+ public:
+  std::optional<simdjson::dom::element> Parse(std::string_view text, const JsonLimits& limits) {
+    // simdjson counts the level on which it would fail.
+    if (limits.max_depth + 1 != parser_.max_depth() || text.size() > parser_.capacity()) {
+      if (parser_.allocate(text.size(), limits.max_depth + 1) != simdjson::SUCCESS) return {};
+    }
+    simdjson::dom::element element;
+    if (parser_.parse(text.data(), text.size(), !limits.padded).get(element) != simdjson::SUCCESS) {
+      return std::nullopt;
+    }
+    return element;
+  }
+  void Trim() {
+    constexpr std::size_t kMost = std::size_t{8} << 20;
+    if (parser_.capacity() > kMost) parser_ = simdjson::dom::parser();
+  }
+
+ private:
+  simdjson::dom::parser parser_;
+};
+
+// Nothing when simdjson does not take the text.
+std::optional<JsonDocument> ParseQuickly(std::string_view text, const JsonLimits& limits) {
+  static_assert(kJsonPadding >= simdjson::SIMDJSON_PADDING);
+  thread_local WarmParser parser;
+  std::optional<JsonDocument> document;
+  if (const std::optional<simdjson::dom::element> element = parser.Parse(text, limits)) {
+    auto arena = std::make_shared<JsonArena>();
+    const JsonNode root = DomReader(*arena).Read(*element);
+    document = JsonArena::Document(std::move(arena), root);
+  }
+  parser.Trim();
+  return document;
+}
+
+Result<JsonDocument> ParseCarefully(std::string_view text, std::string_view what,
+                                    const JsonLimits& limits) {
+  auto arena = std::make_shared<JsonArena>();
+  EventReader reader(*arena, limits.max_depth);
+  if (!nlohmann::json::sax_parse(text.begin(), text.end(), &reader)) {
+    return Fail(ErrorKind::kModelConfig, fmt::format("{} {}", what, reader.error()));
+  }
+  return JsonArena::Document(std::move(arena), reader.root());
+}
+
+Status CheckSize(std::string_view text, std::string_view what, const JsonLimits& limits) {
+  if (text.size() <= limits.max_bytes) return {};
+  return Fail(ErrorKind::kModelConfig, fmt::format("{} is too large: {} bytes, at most {} are read",
+                                                   what, text.size(), limits.max_bytes));
+}
 
 bool IsWordCharacter(char c) {
   return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
@@ -242,17 +402,46 @@ void ReplaceWord(std::string& text, std::string_view word, std::string_view repl
 
 }  // namespace
 
-Result<JsonNode> ParseJson(std::string_view text, std::string_view what, JsonLimits limits) {
-  if (text.size() > limits.max_bytes) {
-    return Fail(ErrorKind::kModelConfig,
-                fmt::format("{} is too large: {} bytes, at most {} are read", what, text.size(),
-                            limits.max_bytes));
+JsonDocument::JsonDocument() : arenas_{std::make_shared<JsonArena>()} {
+  root_ = arenas_.front()->NewNode({});
+}
+
+void JsonDocument::Set(std::string_view key, JsonView value) {
+  const JsonNode node = value.exists() ? *value.node() : JsonNode{};
+  std::vector<JsonMember> members;
+  if (root().is_object()) members.assign(root_->members, root_->members + root_->count);
+  std::size_t i = members.size();
+  while (i > 0 && members[i - 1].key != key) --i;
+  if (i > 0) {
+    members[i - 1].value = node;
+  } else {
+    members.push_back({arenas_.front()->CopyText(key), node});
   }
-  TreeBuilder builder(limits.max_depth);
-  if (!nlohmann::json::sax_parse(text.begin(), text.end(), &builder)) {
-    return Fail(ErrorKind::kModelConfig, fmt::format("{} {}", what, builder.error_));
-  }
-  return std::move(builder.root_);
+  *root_ = ObjectNode(*arenas_.front(), members.data(), members.size());
+}
+
+void JsonDocument::SetText(std::string_view key, std::string_view text) {
+  const JsonNode node = TextNode(*arenas_.front(), text);
+  Set(key, JsonView(&node));
+}
+
+JsonView JsonDocument::Adopt(JsonDocument other) {
+  arenas_.insert(arenas_.end(), other.arenas_.begin(), other.arenas_.end());
+  return other.root();
+}
+
+Result<JsonDocument> ParseJson(std::string_view text, std::string_view what, JsonLimits limits) {
+  IC_RETURN_IF_ERROR(CheckSize(text, what, limits));
+  if (std::optional<JsonDocument> document = ParseQuickly(text, limits)) return *std::move(document);
+  return ParseCarefully(text, what, limits);
+}
+
+Result<JsonDocument> ParseLenientJson(std::string_view text, std::string_view what,
+                                      JsonLimits limits) {
+  IC_RETURN_IF_ERROR(CheckSize(text, what, limits));
+  // Valid JSON has such words at most inside strings, where no configuration keeps a value.
+  if (std::optional<JsonDocument> document = ParseQuickly(text, limits)) return *std::move(document);
+  return ParseCarefully(ReplaceNonFiniteLiterals(std::string(text)), what, limits);
 }
 
 std::string ReplaceNonFiniteLiterals(std::string text) {

@@ -153,7 +153,7 @@ Result<std::int64_t> RequireSize(JsonView source, std::string_view key) {
   return ToSize(value, key);
 }
 
-Result<ModelConfig> ParseModelConfig(std::string name, std::shared_ptr<const JsonNode> document,
+Result<ModelConfig> ParseModelConfig(std::string name, std::shared_ptr<const JsonDocument> document,
                                      UnlistedArchitecture unlisted) {
   ModelConfig m;
   m.name = std::move(name);

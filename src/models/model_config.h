@@ -61,8 +61,8 @@ struct ModelConfig {
   std::shared_ptr<const FamilyRecord> record;
   std::vector<std::string> notes;  // assumptions a user should know of
 
-  std::shared_ptr<const JsonNode> document;
-  JsonView root() const { return JsonView(document.get()); }
+  std::shared_ptr<const JsonDocument> document;
+  JsonView root() const { return document == nullptr ? JsonView() : document->root(); }
   JsonView decoder() const { return JsonView(decoder_node); }  // the language model's part
   const JsonNode* decoder_node = nullptr;
 
@@ -83,7 +83,7 @@ enum class UnlistedArchitecture : std::uint8_t {
 
 // Parses a whole configuration (quantisation parts merged). kUnsupportedModel for an architecture
 // that no family builds, kModelConfig for a missing or malformed key (named).
-Result<ModelConfig> ParseModelConfig(std::string name, std::shared_ptr<const JsonNode> document,
+Result<ModelConfig> ParseModelConfig(std::string name, std::shared_ptr<const JsonDocument> document,
                                      UnlistedArchitecture unlisted = UnlistedArchitecture::kReject);
 
 // --- helpers for the family parsers; each error names the key ---

@@ -128,10 +128,14 @@ struct LayerFormats {
   static bool Has(const std::vector<std::string>& set, std::string_view name) {
     return std::ranges::find(set, name) != set.end();
   }
-  void Add(std::string_view target, std::string algorithm) {
+  void Add(std::string_view target, std::string_view algorithm) {
     if (algorithm.empty()) return;
-    std::vector<std::string>& set = IsRoutedExpertTarget(Lower(target)) ? routed : dense;
-    if (!Has(set, algorithm)) set.push_back(std::move(algorithm));
+    const bool in_dense = Has(dense, algorithm);
+    const bool in_routed = Has(routed, algorithm);
+    if (in_dense && in_routed) return;
+    const bool is_routed = IsRoutedExpertTarget(target);
+    if (is_routed ? in_routed : in_dense) return;
+    (is_routed ? routed : dense).emplace_back(algorithm);
   }
 };
 
@@ -147,12 +151,28 @@ std::string GroupAlgorithm(JsonView group) {
   return {};
 }
 
+// What an entry of a per-layer list says, as it is spelled.
+JsonView NamedAlgorithm(JsonView entry) {
+  return entry.is_object()
+             ? entry.FirstTruthy({"quant_algo", "quantization_algo", "quant_method"})
+             : entry;
+}
+
 LayerFormats CollectLayerFormats(JsonView root) {
   LayerFormats formats;
   for (const JsonView source : {HfQuantization(root), QuantizationConfig(root)}) {
     const JsonView layers = source["quantized_layers"];
+    // Thousands of entries repeat a few formats: an entry like the one before it is not normalised
+    // again.
+    std::string_view spelled;
+    std::string algorithm;
     for (std::size_t i = 0; layers.is_object() && i < layers.size(); ++i) {
-      formats.Add(layers.Key(i), LayerAlgorithm(layers.Item(i)));
+      const std::string_view now = NamedAlgorithm(layers.Item(i)).AsText().value_or("");
+      if (now.empty() || now != spelled) {
+        algorithm = LayerAlgorithm(layers.Item(i));
+        spelled = now;
+      }
+      formats.Add(layers.Key(i), algorithm);
     }
   }
   const JsonView groups = QuantizationConfig(root)["config_groups"];
@@ -234,19 +254,38 @@ std::optional<std::string> NonEmpty(std::string text) {
 }  // namespace
 
 std::string LayerAlgorithm(JsonView entry) {
-  const JsonView value =
-      entry.is_object() ? entry.FirstTruthy({"quant_algo", "quantization_algo", "quant_method"})
-                        : entry;
-  const std::string name = TrimmedLower(value);
+  const std::string name = TrimmedLower(NamedAlgorithm(entry));
   if (name == "e4m3" || name == "e5m2") return "fp8";
   if (name == "fp4") return "nvfp4";
   return name;
 }
 
 bool IsRoutedExpertTarget(std::string_view path) {
-  if (Contains(path, "shared_expert")) return false;
-  return Contains(path, ".experts.") || path.ends_with(".experts") ||
-         Contains(path, "routing_expert");
+  constexpr std::string_view kExpert = "expert";
+  const auto matches = [&](std::size_t at, std::string_view word) {
+    if (at > path.size() || path.size() - at < word.size()) return false;
+    for (std::size_t i = 0; i < word.size(); ++i) {
+      const char c = path[at + i];
+      if ((c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c) != word[i]) return false;
+    }
+    return true;
+  };
+  const auto follows = [&](std::size_t at, std::string_view word) {
+    return at >= word.size() && matches(at - word.size(), word);
+  };
+  bool routed = false;
+  // The rare letter of the word is looked for first: paths are long and come by the thousands.
+  for (std::size_t x = 1; x < path.size(); ++x) {
+    if ((path[x] != 'x' && path[x] != 'X') || !matches(x - 1, kExpert)) continue;
+    const std::size_t end = x - 1 + kExpert.size();
+    if (follows(x - 1, "shared_")) return false;
+    if (follows(x - 1, "routing_")) routed = true;
+    if (follows(x - 1, ".") && matches(end, "s") &&
+        (end + 1 == path.size() || path[end + 1] == '.')) {
+      routed = true;
+    }
+  }
+  return routed;
 }
 
 bool HasNvfp4RoutedExperts(JsonView root) {

@@ -81,8 +81,8 @@ ProjectionExclusions ExcludedProjections(const std::vector<std::string>& pattern
 // fp8, fp4 is nvfp4. Empty when it names none.
 std::string LayerAlgorithm(JsonView entry);
 
-// A module path of routed experts (not of the shared one).
-bool IsRoutedExpertTarget(std::string_view lower_case_path);
+// A module path of routed experts (not of the shared one), in any letter case.
+bool IsRoutedExpertTarget(std::string_view path);
 
 // Routed experts hold nvfp4 weights according to the per-layer lists.
 bool HasNvfp4RoutedExperts(JsonView root);

@@ -10,7 +10,7 @@ TEST(JsonTree, KeepsOrderTypesAndTheLastOfEqualKeys) {
   const auto tree = ParseJson(
       R"({"b": 1, "a": [true, null, "x", 2.5], "b": 18446744073709551615, "c": 4.0})", "test");
   ASSERT_TRUE(tree) << tree.error().message;
-  const JsonView root(&*tree);
+  const JsonView root = tree->root();
   EXPECT_EQ(root.Key(0), "b");
   EXPECT_EQ(root.Key(1), "a");
   EXPECT_EQ(root["b"].AsInteger(), std::nullopt);  // does not fit
@@ -27,7 +27,7 @@ TEST(JsonTree, KeepsOrderTypesAndTheLastOfEqualKeys) {
 TEST(JsonTree, LookingIntoWhatIsNotThereIsAbsence) {
   const auto tree = ParseJson(R"({"a": 1, "n": null})", "test");
   ASSERT_TRUE(tree);
-  const JsonView root(&*tree);
+  const JsonView root = tree->root();
   EXPECT_FALSE(root["x"]["y"]["z"].exists());
   EXPECT_FALSE(root["a"]["b"].exists());
   EXPECT_TRUE(root["n"].exists());
@@ -40,7 +40,7 @@ TEST(JsonTree, TruthFollowsTheConventionsOfCheckpointReaders) {
   const auto tree =
       ParseJson(R"([0, 0.0, "", [], {}, null, false, 1, "a", [0], {"a": 0}, true])", "test");
   ASSERT_TRUE(tree);
-  const JsonView list(&*tree);
+  const JsonView list = tree->root();
   for (std::size_t i = 0; i < list.size(); ++i) EXPECT_EQ(list.Item(i).Truthy(), i >= 7) << i;
 }
 
