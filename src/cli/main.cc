@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/cli_context.h"
+#include "cli/completion_command.h"
 #include "cli/data_command.h"
 #include "cli/estimate_command.h"
 #include "cli/ops_command.h"
@@ -16,5 +17,6 @@ int main(int argc, char** argv) {
   infercast::AddEstimateCommand(app, context);
   infercast::AddOpsCommand(app, context);
   infercast::AddVersionCommand(app, context);
+  infercast::AddCompletionCommand(app, context);
   return infercast::RunCommandLine(app, context, argc, argv);
 }
