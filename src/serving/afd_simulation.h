@@ -49,6 +49,8 @@ class AfdDeployment {
   const AfdLayout& layout() const { return layout_; }
   const Worker& attention() const { return *attention_; }
   const Worker& ffn() const { return *ffn_; }
+  const std::shared_ptr<const Worker>& attention_worker() const { return attention_; }
+  const std::shared_ptr<const Worker>& ffn_worker() const { return ffn_; }
 
   // Rows that do not fit in memory are answered too; their verdicts tell. In reference behaviour
   // rounded as the reference reports it. kInvalidArgument for impossible workloads and schedules,

@@ -39,6 +39,11 @@ DisaggregatedRow ComposeDisaggregated(const StaticRow& prefill, const StaticRow&
       row.request_latency > 0
           ? (prefill.power_w * row.ttft + decode.power_w * decode_ms) / row.request_latency
           : 0;
+  row.power_coverage =
+      row.request_latency > 0
+          ? (prefill.power_coverage * row.ttft + decode.power_coverage * decode_ms) /
+                row.request_latency
+          : 0;
   return row;
 }
 

@@ -33,6 +33,7 @@ struct DisaggregatedRow {
   double tokens_s_user = 0;
   std::int64_t num_total_gpus = 0;
   double power_w = 0;
+  double power_coverage = 0;  // share of the latency whose operators have measured power
   bool fits() const { return prefill.verdict.fits() && decode.verdict.fits(); }
 };
 
