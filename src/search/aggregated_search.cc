@@ -23,6 +23,7 @@ struct LayoutResult {
   std::shared_ptr<const Worker> worker;
   std::vector<AggregatedRow> points;  // rows that fit, in search order, unrounded
   std::vector<std::uint32_t> chosen;  // positions in `points`, in order of first selection
+  std::vector<std::uint32_t> cut;     // equal to the last chosen one of a target, but not chosen
   SearchTally tally;
 };
 
@@ -105,7 +106,12 @@ void SelectAsReference(std::span<const LatencyTarget> targets, std::size_t limit
     std::stable_sort(meets.begin(), meets.end(), [&](std::uint32_t a, std::uint32_t b) {
       return rounded[a].seq_s > rounded[b].seq_s;
     });
-    if (limit > 0 && meets.size() > limit) meets.resize(limit);
+    if (limit > 0 && meets.size() > limit) {
+      for (std::size_t k = limit; k < meets.size(); ++k) {
+        if (rounded[meets[k]].seq_s == rounded[meets[limit - 1]].seq_s) out.cut.push_back(meets[k]);
+      }
+      meets.resize(limit);
+    }
     for (const std::uint32_t i : meets) {
       if (taken[i] == 0) {
         taken[i] = 1;
@@ -113,6 +119,9 @@ void SelectAsReference(std::span<const LatencyTarget> targets, std::size_t limit
       }
     }
   }
+  std::erase_if(out.cut, [&](std::uint32_t i) { return taken[i] != 0; });
+  std::sort(out.cut.begin(), out.cut.end());
+  out.cut.erase(std::unique(out.cut.begin(), out.cut.end()), out.cut.end());
   out.points = std::move(rounded);
 }
 
@@ -161,6 +170,7 @@ AggregatedSearchResult SearchAggregated(std::span<const ParallelLayout> layouts,
       result.rows.push_back(part.points[i]);
       taken[i] = 1;
     }
+    for (const std::uint32_t i : part.cut) result.cut_ties.push_back(part.points[i]);
     for (std::size_t i = 0; i < part.points.size(); ++i) {
       if (taken[i] == 0) {
         ++result.tally.missed;

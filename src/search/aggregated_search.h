@@ -32,6 +32,9 @@ struct AggregatedSearchResult {
   // Rows that fit but meet no target, nearest first (at most a few): what to say when rows is
   // empty.
   std::vector<AggregatedRow> nearest_misses;
+  // Reference behaviour: rows that a target's limit left out although they equal the last one kept;
+  // there the choice is the sort's alone.
+  std::vector<AggregatedRow> cut_ties;
   SearchTally tally;
 };
 

@@ -104,14 +104,17 @@ WorkerMatch MatchWorkers(const StaticRow& prefill, const StaticRow& decode,
       }
       continue;
     }
-    // Any size: the best count sits where the prefill pool overtakes the decode pool.
+    // Any size: the best count sits where the prefill pool overtakes the decode pool, or at the
+    // limit below that.
+    std::int64_t most = rules.max_prefill_workers;
+    if (rules.max_gpus) most = std::min(most, (*rules.max_gpus - gpus_d * y) / gpus_p);
+    if (most < 1) continue;
     const double p1 = prefill.seq_s * factors.prefill_degradation;
     const double d = decode.seq_s * static_cast<double>(y) * factors.decode_degradation;
-    const std::int64_t turn =
-        p1 > 0 ? static_cast<std::int64_t>(std::min(d / p1, 1e9)) : rules.max_prefill_workers;
-    const std::int64_t from = std::max<std::int64_t>(1, turn - 1);
-    const std::int64_t to = std::min(rules.max_prefill_workers, turn + 2);
-    for (std::int64_t x = std::min(from, rules.max_prefill_workers); x <= to; ++x) offer(x, y);
+    const std::int64_t turn = p1 > 0 ? static_cast<std::int64_t>(std::min(d / p1, 1e9)) : most;
+    const std::int64_t from = std::clamp<std::int64_t>(turn - 1, 1, most);
+    const std::int64_t to = std::min(most, turn + 2);
+    for (std::int64_t x = from; x <= std::max(from, to); ++x) offer(x, y);
   }
   return best;
 }
@@ -128,6 +131,7 @@ DisaggregatedSearchResult SearchDisaggregated(
   }
   EvaluationOptions evaluation;
   evaluation.memory_fraction = options.memory_fraction;
+  evaluation.max_seq_len = options.max_seq_len;
   evaluation.latency_correction = options.prefill_latency_correction;
   Pool prefill = EvaluatePool(prefill_layouts, prefill_source, workload, StaticMode::kContext,
                               prefill_batches, evaluation, 0, behaviour);
@@ -149,6 +153,8 @@ DisaggregatedSearchResult SearchDisaggregated(
     return result;
   }
   for (StaticRow& row : prefill.rows) row.ttft *= options.factors.ttft_queueing;
+  result.fastest_ttft = std::ranges::min_element(prefill.rows, {}, &StaticRow::ttft)->ttft;
+  result.fastest_tpot = std::ranges::min_element(decode.rows, {}, &StaticRow::tpot)->tpot;
 
   // Prefill rows by rate per GPU, smaller batches first among equals.
   std::vector<std::uint32_t> by_rate(prefill.rows.size());

@@ -18,8 +18,10 @@
 namespace infercast {
 
 struct ReplicaRules {
-  // GPUs that one replica (prefill and decode workers together) may have, ascending; empty: any.
+  // GPUs that one replica (prefill and decode workers together) may have, ascending; empty: any up
+  // to `max_gpus`.
   std::vector<std::int64_t> allowed_gpus;
+  std::optional<std::int64_t> max_gpus;  // where no sizes are listed; absent: no limit
   std::int64_t max_prefill_workers = 32;
   std::int64_t max_decode_workers = 32;
 };
@@ -33,6 +35,7 @@ struct DisaggregatedSearchOptions {
   ReplicaRules replica;
   Speculation speculation;
   std::optional<double> memory_fraction;
+  std::optional<std::int64_t> max_seq_len;
   // Whether a prefill layout may feed a decode layout; absent: always.
   std::function<bool(const ParallelLayout& prefill, const ParallelLayout& decode)> compatible;
   std::size_t rows_per_target = 5;
@@ -42,6 +45,8 @@ struct DisaggregatedSearchResult {
   std::vector<DisaggregatedRow> rows;  // best tokens/s/GPU first
   std::vector<std::shared_ptr<const Worker>> workers;
   SearchTally prefill_tally, decode_tally;
+  double fastest_ttft = 0;  // of any prefill row, queueing included
+  double fastest_tpot = 0;  // of any decode row
   // Set when a pool has no worker at all.
   std::optional<Error> error;
 };

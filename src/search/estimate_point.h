@@ -85,6 +85,12 @@ struct EstimatePhase {
   Breakdown operators;
 };
 
+// Memory of the two pools of attention/feed-forward disaggregation, per GPU.
+struct AfdPoolMemory {
+  MemoryUsage attention, feed_forward;
+  bool kv_oom = false;  // of the attention workers
+};
+
 struct PointEstimate {
   EstimateMode mode = EstimateMode::kAgg;
   // The figures: an aggregated, disaggregated or AFD row; a static mode fills `static_row` instead.
@@ -92,6 +98,7 @@ struct PointEstimate {
   std::optional<StaticRow> static_row;
   std::vector<std::shared_ptr<const Worker>> workers;  // own what the rows point to
   std::vector<EstimatePhase> phases;
+  std::optional<AfdPoolMemory> afd_memory;
   std::string version;                    // of pools: both where they differ
   std::optional<double> power_w;          // absent: too few operators have measured power
   double power_coverage = 0;              // share of the latency that has

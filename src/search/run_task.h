@@ -5,6 +5,8 @@
 #include <optional>
 
 #include "base/error.h"
+#include "search/aggregated_search.h"
+#include "search/disaggregated_search.h"
 #include "search/task_resolution.h"
 #include "search/task_table.h"
 
@@ -14,6 +16,12 @@ namespace infercast {
 // AFD search has no row; a disaggregated search whose pools work but meet no target answers an
 // empty table in reference behaviour and kNoFeasibleConfig natively.
 Result<TaskTable> RunTask(const ResolvedTask& task, Workbench& bench);
+// The latency targets that a task's search tries, and the options of the two searches.
+// kInvalidArgument for a request latency without at least two output tokens.
+Result<std::vector<LatencyTarget>> TargetsOf(const Task& task);
+AggregatedSearchOptions AggregatedOptionsOf(const ResolvedTask& task);
+DisaggregatedSearchOptions DisaggregatedOptionsOf(const ResolvedTask& task);
+
 // Resolves, validates, runs.
 Result<TaskTable> RunTask(const Task& task, Workbench& bench);
 

@@ -26,8 +26,7 @@ struct ResolvedRole {
   std::optional<Database> database;  // set
   DeploymentRequest request;         // what a worker of this role is, number formats settled
   std::vector<ParallelLayout> layouts;
-  // Measured expert-parallel sizes; null where experts always run as the fused block.
-  std::shared_ptr<const LargeEpCoverage> coverage;
+  ExpertChoice experts;  // measured expert-parallel sizes, null for dense models
   std::shared_ptr<WorkerPool> workers;
 
   // Whether a layout's experts run with large expert parallelism.

@@ -35,6 +35,7 @@ struct TaskTable {
   std::vector<std::shared_ptr<const Worker>> workers;  // own what the rows point to
   // Rows that fit but meet no target, nearest first: what to say when `rows` is empty.
   std::vector<TaskRow> nearest_misses;
+  std::vector<TaskRow> cut_ties;  // reference behaviour; see AggregatedSearchResult
   SearchTally tally;
   std::vector<std::string> notes;  // assumptions and substitutions a user should know of
 };

@@ -19,12 +19,19 @@
 
 namespace infercast {
 
+// How the layouts of a search choose between the fused expert block and large expert parallelism.
+struct ExpertChoice {
+  PhaseNeeds needs;  // phases whose exchange must have been measured
+  std::shared_ptr<const LargeEpCoverage> coverage;
+  // Modes that the user chose stay also where large expert parallelism has formats of its own.
+  bool fmha_explicit = false;
+  bool kv_explicit = false;
+};
+
 // The workers of one deployment, each built on first use. Thread-safe.
 class WorkerPool {
  public:
-  // `coverage` null: layouts inside one node run the fused expert block.
-  WorkerPool(std::shared_ptr<const Deployment> deployment, PhaseNeeds needs,
-             std::shared_ptr<const LargeEpCoverage> coverage);
+  WorkerPool(std::shared_ptr<const Deployment> deployment, ExpertChoice experts);
   ~WorkerPool();
 
   const Deployment& deployment() const { return *deployment_; }
@@ -36,9 +43,10 @@ class WorkerPool {
 
  private:
   struct Entry;
+  Result<std::shared_ptr<const Worker>> Build(const ParallelLayout& layout) const;
+
   std::shared_ptr<const Deployment> deployment_;
-  PhaseNeeds needs_;
-  std::shared_ptr<const LargeEpCoverage> coverage_;
+  ExpertChoice experts_;
   std::mutex mutex_;
   std::map<std::string, std::unique_ptr<Entry>> entries_;
 };
@@ -60,8 +68,8 @@ class Workbench {
   // the request's build options are ignored.
   Result<std::shared_ptr<WorkerPool>> Workers(const DeploymentRequest& request,
                                               std::shared_ptr<const ModelConfig> model,
-                                              const Database& database, PhaseNeeds needs,
-                                              std::shared_ptr<const LargeEpCoverage> coverage);
+                                              const Database& database,
+                                              const ExpertChoice& experts);
 
  private:
   const SystemsCatalog* systems_;

@@ -18,9 +18,6 @@ Result<std::shared_ptr<const Deployment>> Deployment::Open(const DeploymentReque
 Result<std::shared_ptr<const Deployment>> Deployment::Open(
     const DeploymentRequest& request, const SystemsCatalog& systems,
     std::shared_ptr<const ModelConfig> model) {
-  std::shared_ptr<Deployment> deployment(new Deployment());
-  deployment->request_ = request;
-  deployment->model_ = std::move(model);
   SystemsCatalog::OpenRequest open;
   open.system = request.system;
   open.backend = request.backend;
@@ -30,6 +27,14 @@ Result<std::shared_ptr<const Deployment>> Deployment::Open(
   open.behaviour = request.behaviour;
   open.allow_unlisted = request.allow_unlisted;
   IC_ASSIGN(Database database, systems.Open(open));
+  return Open(request, std::move(database), std::move(model));
+}
+
+Result<std::shared_ptr<const Deployment>> Deployment::Open(
+    const DeploymentRequest& request, Database database, std::shared_ptr<const ModelConfig> model) {
+  std::shared_ptr<Deployment> deployment(new Deployment());
+  deployment->request_ = request;
+  deployment->model_ = std::move(model);
   deployment->database_.emplace(std::move(database));
   const std::optional<std::string>& kernel = request.build.attention_backend;
   IC_ASSIGN(deployment->lanes_.context,
@@ -46,6 +51,14 @@ Result<ModelPlan> Deployment::Plan(const ParallelLayout& layout) const {
   options.system = request_.system;
   if (!options.gpus_per_node) options.gpus_per_node = database_->system().num_gpus_per_node;
   return BuildModelPlan(*model_, options);
+}
+
+Result<std::shared_ptr<const Worker>> Deployment::MakeWorker(BuildOptions options) const {
+  options.backend = request_.backend;
+  options.system = request_.system;
+  if (!options.gpus_per_node) options.gpus_per_node = database_->system().num_gpus_per_node;
+  IC_ASSIGN(ModelPlan plan, BuildModelPlan(*model_, options));
+  return Worker::Create(std::move(plan), *database_, lanes_);
 }
 
 Result<std::shared_ptr<const Worker>> Deployment::MakeWorker(const ParallelLayout& layout) const {

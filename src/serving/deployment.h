@@ -39,6 +39,10 @@ class Deployment {
   static Result<std::shared_ptr<const Deployment>> Open(const DeploymentRequest& request,
                                                         const SystemsCatalog& systems,
                                                         std::shared_ptr<const ModelConfig> model);
+  // On a database that is open already.
+  static Result<std::shared_ptr<const Deployment>> Open(const DeploymentRequest& request,
+                                                        Database database,
+                                                        std::shared_ptr<const ModelConfig> model);
 
   const ModelConfig& model() const { return *model_; }
   const Database& database() const { return *database_; }
@@ -49,6 +53,8 @@ class Deployment {
   // kInvalidArgument for an impossible layout, kUnsupportedModel, ...
   Result<ModelPlan> Plan(const ParallelLayout& layout) const;
   Result<std::shared_ptr<const Worker>> MakeWorker(const ParallelLayout& layout) const;
+  // With build options of the caller's own; backend and system are those of the deployment.
+  Result<std::shared_ptr<const Worker>> MakeWorker(BuildOptions options) const;
 
  private:
   Deployment() = default;

@@ -83,17 +83,40 @@ void RoundColumns(DisaggregatedRow& row) {
   }
 }
 
-void ProjectSpeculation(StaticRow& row, double accepted, bool round) {
-  if (!(accepted > 0)) return;
-  const double progress = 1 + accepted;
+namespace {
+
+// Shortens the decode part; the caller scales the rates.
+void ShortenDecode(StaticRow& row, double progress) {
   row.tpot /= progress;
   row.generation_latency /= progress;
   row.request_latency =
       row.ttft + row.tpot * static_cast<double>(std::max<std::int64_t>(row.osl - 1, 0));
-  for (double* rate : {&row.request_rate, &row.seq_s, &row.seq_s_gpu, &row.tokens_s,
-                       &row.tokens_s_gpu, &row.tokens_s_user}) {
-    *rate *= progress;
+}
+
+void ScaleRates(StaticRow& row, double ratio, double progress) {
+  for (double* rate :
+       {&row.request_rate, &row.seq_s, &row.seq_s_gpu, &row.tokens_s, &row.tokens_s_gpu}) {
+    *rate *= ratio;
   }
+  row.tokens_s_user *= progress;
+}
+
+}  // namespace
+
+void ProjectSpeculation(StaticRow& row, double accepted, bool round) {
+  if (!(accepted > 0)) return;
+  const double progress = 1 + accepted;
+  ShortenDecode(row, progress);
+  ScaleRates(row, progress, progress);
+  if (round) RoundColumns(row);
+}
+
+void ProjectStaticSpeculation(StaticRow& row, double accepted, bool round) {
+  if (!(accepted > 0)) return;
+  const double before = row.request_latency;
+  const double progress = 1 + accepted;
+  ShortenDecode(row, progress);
+  ScaleRates(row, row.request_latency == 0 ? 1 : before / row.request_latency, progress);
   if (round) RoundColumns(row);
 }
 

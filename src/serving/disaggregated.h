@@ -52,5 +52,7 @@ void RoundColumns(DisaggregatedRow& row);
 // A decode row under speculation: `accepted` drafts per iteration shorten the time per token and
 // raise the rates. Applied to rounded rows, and rounded again, in reference behaviour.
 void ProjectSpeculation(StaticRow& row, double accepted, bool round);
+// A row of a whole static batch (prefill and decode): rates follow the shortened request latency.
+void ProjectStaticSpeculation(StaticRow& row, double accepted, bool round);
 
 }  // namespace infercast

@@ -23,9 +23,6 @@ std::vector<Outcome> NotBuilt(std::string kind, const Json& document, const char
 
 }  // namespace
 
-std::vector<Outcome> RunAppCase(const Json& document, Environment&) {
-  return NotBuilt("app", document);
-}
 std::vector<Outcome> RunDeployCase(const Json& document, Environment&) {
   return NotBuilt("deploy", document);
 }

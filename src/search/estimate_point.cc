@@ -1,0 +1,344 @@
+// One given deployment: opens what it needs, fits number formats to the system, evaluates, and
+// lists the operators of each phase.
+#include "search/estimate_point.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "models/large_ep.h"
+#include "models/mode_adjustment.h"
+#include "search/afd_estimate.h"
+#include "search/run_task.h"
+#include "search/task_resolution.h"
+#include "serving/deployment.h"
+
+namespace infercast {
+
+namespace {
+
+constexpr double kEnoughPower = 0.9;  // of the latency must have measured power
+
+// One worker of an estimate.
+struct Built {
+  std::shared_ptr<const Deployment> deployment;
+  std::shared_ptr<const Worker> worker;
+};
+
+// `large_ep`: the phases whose expert exchange must be measured across nodes; absent: experts run
+// as the fused block.
+Result<Built> Build(const EstimateRequest& request, const std::string& system, WorkerRole role,
+                    const ParallelLayout& layout, std::optional<PhaseNeeds> large_ep,
+                    std::shared_ptr<const ModelConfig> model, const Speculation& speculation,
+                    Workbench& bench, std::vector<std::string>& notes) {
+  SystemsCatalog::OpenRequest open;
+  open.system = system;
+  open.backend = request.backend;
+  open.version = request.version;
+  open.mode = request.database_mode;
+  open.policy = request.policy;
+  open.behaviour = request.behaviour;
+  open.allow_unlisted = request.allow_unlisted_versions;
+  IC_ASSIGN(const Database database, bench.Open(open));
+
+  DeploymentRequest deploy;
+  deploy.model = request.model;
+  deploy.system = system;
+  deploy.backend = request.backend;
+  deploy.version = database.store().identity().version;
+  deploy.mode = request.database_mode;
+  deploy.policy = request.policy;
+  deploy.behaviour = request.behaviour;
+  BuildOptions& build = deploy.build;
+  build.backend = request.backend;
+  build.layout = layout;
+  build.quant = request.quant;
+  build.nextn = speculation.nextn;
+  build.encoder_data_parallel = request.encoder_data_parallel;
+  build.attention_backend = request.attention_backend;
+  if (request.moe_backend && *request.moe_backend != "deepep_moe") {
+    build.moe_backend = request.moe_backend;
+  }
+  build.forward_model = request.forward_model;
+  if (model->IsMoe()) IC_RETURN_IF_ERROR(ResolveExpertWidth(build.layout));
+  if (large_ep) {
+    IC_RETURN_IF_ERROR(ChooseLargeEp(*model, database, *large_ep, nullptr, build));
+  }
+  IC_RETURN_IF_ERROR(AdjustForEstimate(*model, database, role, build, notes));
+  Built built;
+  IC_ASSIGN(built.deployment, Deployment::Open(deploy, database, std::move(model)));
+  IC_ASSIGN(built.worker, built.deployment->MakeWorker(build));
+  return built;
+}
+
+ParallelLayout LayoutOf(const ParallelLayout& shared, const PoolSizes& own) {
+  ParallelLayout layout = shared;
+  if (own.tp) layout.tp = *own.tp;
+  if (own.pp) layout.pp = *own.pp;
+  if (own.dp) layout.dp = *own.dp;
+  if (own.moe_tp) layout.moe_tp = own.moe_tp;
+  if (own.moe_ep) layout.moe_ep = own.moe_ep;
+  return layout;
+}
+
+std::unexpected<Error> DoesNotFit(const EstimateRequest& request, const WorkerRow& row,
+                                  const char* what, const char* advice) {
+  return Fail(ErrorKind::kDoesNotFit,
+              fmt::format("{} does not fit in the memory of {} as {}{}: {:.1f} GiB are needed per "
+                          "GPU; {}",
+                          request.model, row.worker->system, what, row.worker->parallel,
+                          row.memory.total, advice));
+}
+
+void SetPower(PointEstimate& out, double power_w, double coverage) {
+  out.power_coverage = coverage;
+  if (coverage >= kEnoughPower && std::isfinite(power_w)) out.power_w = power_w;
+}
+
+RuntimeShape ShapeOf(const Worker& worker, const Workload& workload, std::int64_t batch) {
+  RuntimeShape shape;
+  shape.batch_size = static_cast<std::uint32_t>(batch);
+  shape.beam_width = static_cast<std::uint32_t>(workload.beam_width);
+  shape.isl = static_cast<std::uint32_t>(workload.isl + worker.VisualTokensOf(workload));
+  shape.osl = static_cast<std::uint32_t>(workload.osl);
+  shape.prefix = static_cast<std::uint32_t>(workload.prefix);
+  shape.context_imbalance = workload.context_imbalance;
+  shape.generation_imbalance = workload.generation_imbalance;
+  return shape;
+}
+
+void AddPhase(PointEstimate& out, const char* name, Breakdown operators) {
+  if (!operators.entries.empty()) out.phases.push_back({name, std::move(operators)});
+}
+
+Status ExplainSteps(const Worker& worker, const Workload& workload, const AggregatedRow& row,
+                    PointEstimate& out) {
+  const RuntimeShape shape = ShapeOf(worker, workload, row.bs);
+  MixedShape mixed;
+  mixed.context_tokens = static_cast<std::uint32_t>(row.ctx_tokens);
+  mixed.decodes = static_cast<std::uint32_t>(row.mixed_decodes);
+  mixed.isl = shape.isl;
+  mixed.osl = shape.osl;
+  mixed.prefix = shape.prefix;
+  mixed.context_imbalance = workload.context_imbalance;
+  mixed.generation_imbalance = workload.generation_imbalance;
+  IC_ASSIGN(MixedBreakdown steps, worker.engine().ExplainMixedStep(mixed));
+  if (worker.behaviour() == Behaviour::kReference) {
+    // A prefill of several chunks counts in parts.
+    for (OpEntry& e : steps.context_attention.entries) e.name += " (scaled)";
+  }
+  Breakdown all = std::move(steps.shared);
+  for (const Breakdown* part : {&steps.context_attention, &steps.decode_attention}) {
+    for (const OpEntry& e : part->entries) all.Add(e);
+  }
+  AddPhase(out, "mix_step", std::move(all));
+  if (row.decode_batch > 0) {
+    IC_ASSIGN(Breakdown decode, worker.engine().ExplainDecodeStep(
+                                    static_cast<std::uint32_t>(row.decode_batch), mixed.isl,
+                                    mixed.osl, workload.generation_imbalance));
+    AddPhase(out, "genonly_step", std::move(decode));
+  }
+  IC_ASSIGN(Breakdown encoder, worker.Encode(workload, row.bs));
+  AddPhase(out, "encoder", std::move(encoder));
+  return {};
+}
+
+Result<PointEstimate> EstimateAggregated(const EstimateRequest& request,
+                                         std::shared_ptr<const ModelConfig> model,
+                                         const Speculation& speculation, Workbench& bench) {
+  PointEstimate out;
+  // The aggregated estimate keeps experts fused, also across nodes, as the reference does.
+  std::optional<PhaseNeeds> large_ep;
+  if (request.behaviour == Behaviour::kNative) large_ep = PhaseNeeds{};
+  IC_ASSIGN(const Built built,
+            Build(request, request.system, WorkerRole::kAggregated, request.layout, large_ep,
+                  std::move(model), speculation, bench, out.notes));
+  EvaluationOptions options;
+  options.memory_fraction = request.memory_fraction;
+  options.max_seq_len = request.max_seq_len;
+  options.decode_progress = speculation.progress();
+  const Worker& worker = *built.worker;
+  const std::int64_t isl = request.workload.isl + worker.VisualTokensOf(request.workload);
+  IC_ASSIGN(
+      AggregatedRow row,
+      EvaluateAggregated(worker, request.workload, request.batch,
+                         request.ctx_tokens.value_or(
+                             request.behaviour == Behaviour::kNative ? isl : request.workload.isl),
+                         options));
+  if (row.verdict.oom) {
+    return DoesNotFit(request, row, "", "use more GPUs (tp) or a smaller batch");
+  }
+  if (row.verdict.kv_oom) {
+    out.kv_warning = fmt::format(
+        "the KV cache of {} requests exceeds the engine's KV budget: the scheduler would run fewer "
+        "at once",
+        request.batch);
+  }
+  IC_RETURN_IF_ERROR(ExplainSteps(worker, request.workload, row, out));
+  SetPower(out, row.power_w, row.power_coverage);
+  out.version = built.deployment->version();
+  out.workers = {built.worker};
+  out.row = TaskRow{std::move(row), std::nullopt};
+  return out;
+}
+
+Result<PointEstimate> EstimateStatic(const EstimateRequest& request,
+                                     std::shared_ptr<const ModelConfig> model,
+                                     const Speculation& speculation, Workbench& bench) {
+  const StaticMode mode = request.mode == EstimateMode::kStatic          ? StaticMode::kBoth
+                          : request.mode == EstimateMode::kStaticContext ? StaticMode::kContext
+                                                                         : StaticMode::kGeneration;
+  PointEstimate out;
+  const WorkerRole role =
+      mode == StaticMode::kGeneration ? WorkerRole::kDecode : WorkerRole::kAggregated;
+  IC_ASSIGN(const Built built,
+            Build(request, request.system, role, request.layout,
+                  PhaseNeeds{.context = true, .generation = mode != StaticMode::kContext},
+                  std::move(model), speculation, bench, out.notes));
+  const Worker& worker = *built.worker;
+  EvaluationOptions options;
+  options.stride = request.stride;
+  const bool native = request.behaviour == Behaviour::kNative;
+  if (native) {
+    options.memory_fraction = request.memory_fraction;
+    options.max_seq_len = request.max_seq_len;
+  }
+  IC_ASSIGN(StaticRow row, EvaluateStatic(worker, request.workload, request.batch, mode, options));
+  out.out_of_memory = row.verdict.oom;
+  if (row.verdict.kv_oom) {
+    out.kv_warning = "the KV cache of this batch exceeds the engine's KV budget";
+  }
+  if (mode == StaticMode::kBoth) ProjectStaticSpeculation(row, speculation.accepted, !native);
+  if (mode == StaticMode::kGeneration) ProjectSpeculation(row, speculation.accepted, !native);
+  const RuntimeShape shape = ShapeOf(worker, request.workload, request.batch);
+  IC_ASSIGN(StaticBreakdown operators, worker.engine().ExplainStatic(shape, mode, request.stride));
+  if (mode != StaticMode::kGeneration) {
+    IC_ASSIGN(Breakdown encoder, worker.Encode(request.workload, request.batch));
+    AddPhase(out, "encoder", std::move(encoder));
+  }
+  AddPhase(out, "context", std::move(operators.context));
+  AddPhase(out, "generation", std::move(operators.generation));
+  SetPower(out, row.power_w, row.power_coverage);
+  out.version = built.deployment->version();
+  out.workers = {built.worker};
+  out.static_row = std::move(row);
+  return out;
+}
+
+Status CheckPoolSizes(const EstimateRequest& request) {
+  const auto required = [](const char* name, const std::optional<std::int64_t>& v) -> Status {
+    if (v && *v >= 1) return {};
+    if (v) {
+      return Fail(ErrorKind::kInvalidArgument, fmt::format("{} is {}: at least 1", name, *v));
+    }
+    return Fail(ErrorKind::kInvalidArgument,
+                fmt::format("{} is required in disaggregated mode", name));
+  };
+  IC_RETURN_IF_ERROR(required("prefill_batch_size", request.prefill.batch));
+  IC_RETURN_IF_ERROR(required("prefill_num_workers", request.prefill.workers));
+  IC_RETURN_IF_ERROR(required("decode_batch_size", request.decode.batch));
+  return required("decode_num_workers", request.decode.workers);
+}
+
+Result<PointEstimate> EstimateDisaggregated(const EstimateRequest& request,
+                                            std::shared_ptr<const ModelConfig> model,
+                                            const Speculation& speculation, Workbench& bench) {
+  IC_RETURN_IF_ERROR(CheckPoolSizes(request));
+  PointEstimate out;
+  IC_ASSIGN(const Built prefill, Build(request, request.system, WorkerRole::kPrefill,
+                                       LayoutOf(request.layout, request.prefill),
+                                       PhaseNeeds{.context = true, .generation = false}, model,
+                                       speculation, bench, out.notes));
+  IC_ASSIGN(const Built decode, Build(request, request.decode_system.value_or(request.system),
+                                      WorkerRole::kDecode, LayoutOf(request.layout, request.decode),
+                                      PhaseNeeds{.context = false, .generation = true}, model,
+                                      speculation, bench, out.notes));
+  const DisaggregatedChoice defaults;
+  const bool reference = request.behaviour == Behaviour::kReference;
+  const auto evaluate = [&](const Built& built, const PoolSizes& sizes, StaticMode mode,
+                            double correction) -> Result<StaticRow> {
+    EvaluationOptions options;
+    options.latency_correction = correction;
+    options.memory_fraction =
+        sizes.memory_fraction ? sizes.memory_fraction : request.memory_fraction;
+    options.max_seq_len = sizes.max_seq_len ? sizes.max_seq_len : request.max_seq_len;
+    IC_ASSIGN(StaticRow row,
+              EvaluateStatic(*built.worker, request.workload, *sizes.batch, mode, options));
+    if (!row.verdict.fits()) {
+      return DoesNotFit(request, row, mode == StaticMode::kContext ? "prefill " : "decode ",
+                        row.verdict.oom ? "use more GPUs or a smaller batch"
+                                        : "the KV cache exceeds its budget: use a smaller batch");
+    }
+    if (reference) RoundColumns(row);
+    return row;
+  };
+  IC_ASSIGN(StaticRow p, evaluate(prefill, request.prefill, StaticMode::kContext,
+                                  defaults.prefill_latency_correction));
+  IC_ASSIGN(StaticRow d, evaluate(decode, request.decode, StaticMode::kGeneration,
+                                  defaults.decode_latency_correction));
+  ProjectSpeculation(d, speculation.accepted, reference);
+  const PoolFactors factors;
+  p.ttft *= factors.ttft_queueing;
+  DisaggregatedRow row =
+      ComposeDisaggregated(p, d, *request.prefill.workers, *request.decode.workers, factors);
+  if (reference) RoundColumns(row);
+
+  IC_ASSIGN(Breakdown encoder, prefill.worker->Encode(request.workload, *request.prefill.batch));
+  encoder.Scale(defaults.prefill_latency_correction);
+  AddPhase(out, "encoder", std::move(encoder));
+  IC_ASSIGN(StaticBreakdown context,
+            prefill.worker->engine().ExplainStatic(
+                ShapeOf(*prefill.worker, request.workload, *request.prefill.batch),
+                StaticMode::kContext));
+  IC_ASSIGN(StaticBreakdown generation,
+            decode.worker->engine().ExplainStatic(
+                ShapeOf(*decode.worker, request.workload, *request.decode.batch),
+                StaticMode::kGeneration));
+  const double prefill_ms = p.encoder_latency + p.context_latency;
+  const double total_ms = prefill_ms + d.generation_latency;
+  SetPower(
+      out, row.power_w,
+      total_ms > 0
+          ? (p.power_coverage * prefill_ms + d.power_coverage * d.generation_latency) / total_ms
+          : 0);
+  context.context.Scale(defaults.prefill_latency_correction);
+  generation.generation.Scale(defaults.decode_latency_correction);
+  AddPhase(out, "prefill", std::move(context.context));
+  AddPhase(out, "decode", std::move(generation.generation));
+  out.version = prefill.deployment->version();
+  if (decode.deployment->version() != out.version) {
+    out.version += "-" + decode.deployment->version();
+  }
+  out.workers = {prefill.worker, decode.worker};
+  out.row = TaskRow{std::move(row), std::nullopt};
+  return out;
+}
+
+}  // namespace
+
+Result<PointEstimate> EstimatePoint(const EstimateRequest& request, Workbench& bench) {
+  if (request.mode == EstimateMode::kAfd) return EstimateAfdPoint(request, bench);
+  IC_ASSIGN(const std::shared_ptr<const ModelConfig> model, bench.Model(request.model));
+  IC_ASSIGN(const Speculation speculation,
+            ResolveSpeculation(request.nextn, request.nextn_accepted, *model));
+  Result<PointEstimate> out = Fail(ErrorKind::kInternal, "");
+  switch (request.mode) {
+    case EstimateMode::kAgg:
+      out = EstimateAggregated(request, model, speculation, bench);
+      break;
+    case EstimateMode::kDisagg:
+      out = EstimateDisaggregated(request, model, speculation, bench);
+      break;
+    default:
+      out = EstimateStatic(request, model, speculation, bench);
+      break;
+  }
+  if (out) {
+    out->mode = request.mode;
+    out->notes.insert(out->notes.begin(), model->notes.begin(), model->notes.end());
+  }
+  return out;
+}
+
+}  // namespace infercast

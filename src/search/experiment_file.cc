@@ -1,0 +1,300 @@
+// Reading and writing experiments through yaml-cpp.
+#include "search/experiment_file.h"
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+
+#include "base/near_names.h"
+#include "search/nested_experiment.h"
+
+namespace infercast {
+
+namespace {
+
+using Fields = std::vector<std::pair<std::string, FieldValue>>;
+
+FieldValue ScalarValue(const YAML::Node& node) {
+  const std::string& text = node.Scalar();
+  if (node.Tag() == "!") return text;  // quoted
+  if (text == "true" || text == "True" || text == "TRUE") return true;
+  if (text == "false" || text == "False" || text == "FALSE") return false;
+  if (text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL") return {};
+  const char* begin = text.data() + (text.front() == '+' ? 1 : 0);
+  const char* end = text.data() + text.size();
+  std::int64_t integer = 0;
+  if (const auto [at, error] = std::from_chars(begin, end, integer);
+      error == std::errc() && at == end) {
+    return integer;
+  }
+  double number = 0;
+  if (const auto [at, error] = std::from_chars(begin, end, number);
+      error == std::errc() && at == end && std::isfinite(number)) {
+    return number;
+  }
+  return text;
+}
+
+Result<FieldValue> ValueOf(const YAML::Node& node, const std::string& name) {
+  if (!node.IsDefined() || node.IsNull()) return FieldValue();
+  if (node.IsScalar()) return ScalarValue(node);
+  if (node.IsSequence()) {
+    std::vector<std::int64_t> integers;
+    std::vector<std::string> words;
+    for (const YAML::Node& item : node) {
+      if (!item.IsScalar()) break;
+      words.push_back(item.Scalar());
+      const FieldValue value = ScalarValue(item);
+      if (const auto* i = std::get_if<std::int64_t>(&value)) integers.push_back(*i);
+    }
+    if (words.size() == node.size()) {
+      if (integers.size() == words.size()) return FieldValue(std::move(integers));
+      return FieldValue(std::move(words));
+    }
+  }
+  return Fail(ErrorKind::kInvalidArgument,
+              fmt::format("{}: expected a value or a flat list of values", name));
+}
+
+Result<Fields> FlatFields(const YAML::Node& node) {
+  Fields fields;
+  for (const auto& item : node) {
+    const auto key = item.first.as<std::string>();
+    IC_ASSIGN(FieldValue value, ValueOf(item.second, key));
+    fields.emplace_back(key, std::move(value));
+  }
+  return fields;
+}
+
+// The older form as a tree, to be flattened.
+Result<NestedFields> Nested(const YAML::Node& node) {
+  NestedFields out;
+  for (const auto& item : node) {
+    const auto key = item.first.as<std::string>();
+    if (item.second.IsMap()) {
+      IC_ASSIGN(NestedFields child, Nested(item.second));
+      out.blocks.emplace_back(key, std::move(child));
+    } else {
+      IC_ASSIGN(FieldValue value, ValueOf(item.second, key));
+      out.values.emplace_back(key, std::move(value));
+    }
+  }
+  return out;
+}
+
+const FieldValue* Find(const Fields& fields, std::string_view name) {
+  for (const auto& [key, value] : fields) {
+    if (key == name) return &value;
+  }
+  return nullptr;
+}
+
+bool HasText(const Fields& fields, std::initializer_list<std::string_view> names) {
+  return std::ranges::any_of(names, [&](std::string_view name) {
+    const FieldValue* value = Find(fields, name);
+    const auto* text = value == nullptr ? nullptr : std::get_if<std::string>(value);
+    return text != nullptr && !text->empty();
+  });
+}
+
+const std::string* TextOf(const Fields& fields, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) {
+    const FieldValue* value = Find(fields, name);
+    const auto* text = value == nullptr ? nullptr : std::get_if<std::string>(value);
+    if (text != nullptr && !text->empty()) return text;
+  }
+  return nullptr;
+}
+
+// Why an experiment cannot be run at all; empty when it can.
+std::string Incomplete(const Fields& fields) {
+  const std::string* mode = TextOf(fields, {"serving_mode"});
+  if (mode == nullptr || !ParseEnum<ServingMode>(*mode)) {
+    return "serving_mode is not agg, disagg or afd";
+  }
+  if (!HasText(fields, {"model_path", "prefill_model_path", "decode_model_path"})) {
+    return "no model_path";
+  }
+  if (!HasText(fields, {"system_name", "prefill_system_name", "decode_system_name"})) {
+    return "no system_name";
+  }
+  const FieldValue* gpus = Find(fields, "total_gpus");
+  if (gpus == nullptr || std::holds_alternative<std::monostate>(*gpus)) return "no total_gpus";
+  return {};
+}
+
+Result<Task> MakeTask(Fields fields, const ExperimentDefaults& defaults) {
+  for (const auto& [name, value] : defaults.fields) {
+    if (Find(fields, name) == nullptr) fields.emplace_back(name, value);
+  }
+  Task task;
+  task.behaviour = defaults.behaviour;
+  task.allow_unlisted_versions = defaults.allow_unlisted_versions;
+  IC_RETURN_IF_ERROR(SetTaskFields(task, fields));
+  if (task.mode == ServingMode::kAfd) {
+    // Its one worker may be described by any role's fields.
+    if (task.worker.model.empty()) {
+      task.worker.model = task.prefill.model.empty() ? task.decode.model : task.prefill.model;
+    }
+    if (task.worker.system.empty()) {
+      task.worker.system = task.prefill.system.empty() ? task.decode.system : task.prefill.system;
+    }
+  }
+  return task;
+}
+
+Result<YAML::Node> Load(std::string_view text, std::string_view name) {
+  YAML::Node root;
+  try {
+    root = YAML::Load(std::string(text));
+  } catch (const YAML::Exception& e) {
+    return Fail(ErrorKind::kYaml, fmt::format("{}: {}", name, e.what()));
+  }
+  if (!root.IsMap()) {
+    return Fail(ErrorKind::kYaml,
+                fmt::format("{}: expected a mapping of experiment names to fields", name));
+  }
+  return root;
+}
+
+std::vector<std::string> Order(const YAML::Node& root, ExperimentFile& file) {
+  std::vector<std::string> all;
+  for (const auto& item : root) {
+    auto key = item.first.as<std::string>();
+    if (key != "exps") all.push_back(std::move(key));
+  }
+  const YAML::Node listed = root["exps"];
+  if (!listed.IsDefined() || !listed.IsSequence()) return all;
+  std::vector<std::string> order;
+  for (const YAML::Node& item : listed) {
+    const auto key = item.as<std::string>();
+    if (std::ranges::find(all, key) != all.end()) {
+      order.push_back(key);
+    } else {
+      file.notes.push_back(fmt::format("experiment '{}' is listed in exps but not defined{}", key,
+                                       DidYouMean(key, all)));
+    }
+  }
+  return order;
+}
+
+Status ReadExperiment(const std::string& name, const YAML::Node& node,
+                      const ExperimentDefaults& defaults, ExperimentFile& file) {
+  if (!node.IsMap()) {
+    file.notes.push_back(fmt::format("experiment '{}' is left out: not a mapping", name));
+    return {};
+  }
+  Result<Fields> fields = Fields();
+  if (const bool nested = std::ranges::any_of(
+          kNestedKeys, [&](std::string_view key) { return node[std::string(key)].IsDefined(); });
+      nested) {
+    IC_ASSIGN(const NestedFields tree, Nested(node));
+    fields = FlattenNested(tree);
+    file.notes.push_back(
+        fmt::format("experiment '{}' has the older nested form; write flat fields instead", name));
+  } else {
+    fields = FlatFields(node);
+  }
+  if (!fields) {
+    file.broken.emplace_back(name, fields.error());
+    return {};
+  }
+  if (const std::string why = Incomplete(*fields); !why.empty()) {
+    file.notes.push_back(fmt::format("experiment '{}' is left out: {}", name, why));
+    return {};
+  }
+  Result<Task> task = MakeTask(*std::move(fields), defaults);
+  if (!task) {
+    file.broken.emplace_back(name, task.error());
+    return {};
+  }
+  file.experiments.push_back({name, *std::move(task)});
+  return {};
+}
+
+std::string Quoted(const std::string& text) {
+  YAML::Emitter emitter;
+  emitter << text;
+  return emitter.c_str();
+}
+
+std::string Text(const FieldValue& value) {
+  if (std::holds_alternative<std::monostate>(value)) return "null";
+  if (const bool* b = std::get_if<bool>(&value)) return *b ? "true" : "false";
+  if (const auto* i = std::get_if<std::int64_t>(&value)) return std::to_string(*i);
+  if (const double* d = std::get_if<double>(&value)) {
+    std::string text = fmt::format("{}", *d);
+    if (text.find_first_of(".en") == std::string::npos) text += ".0";
+    return text;
+  }
+  if (const auto* s = std::get_if<std::string>(&value)) return Quoted(*s);
+  std::string list;
+  if (const auto* integers = std::get_if<std::vector<std::int64_t>>(&value)) {
+    for (const std::int64_t i : *integers) list += fmt::format("\n- {}", i);
+  } else {
+    for (const std::string& s : std::get<std::vector<std::string>>(value)) {
+      list += "\n- " + Quoted(s);
+    }
+  }
+  return list;
+}
+
+}  // namespace
+
+Result<ExperimentFile> ParseExperiments(std::string_view text, std::string_view name,
+                                        const ExperimentDefaults& defaults) {
+  IC_ASSIGN(const YAML::Node root, Load(text, name));
+  ExperimentFile file;
+  try {
+    for (const std::string& key : Order(root, file)) {
+      IC_RETURN_IF_ERROR(ReadExperiment(key, root[key], defaults, file));
+    }
+  } catch (const YAML::Exception& e) {
+    return Fail(ErrorKind::kYaml, fmt::format("{}: {}", name, e.what()));
+  }
+  if (file.experiments.empty()) {
+    std::string why;
+    for (const auto& [experiment, error] : file.broken) {
+      why += fmt::format("; {}: {}", experiment, error.message);
+    }
+    for (const std::string& note : file.notes) why += "; " + note;
+    return Fail(ErrorKind::kInvalidArgument,
+                fmt::format("{} holds no experiment that can be run{}", name, why));
+  }
+  return file;
+}
+
+Result<ExperimentFile> ReadExperiments(const std::string& path,
+                                       const ExperimentDefaults& defaults) {
+  std::ifstream stream(path, std::ios::binary);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  if (!stream) return Fail(ErrorKind::kIo, fmt::format("{} cannot be read", path));
+  return ParseExperiments(text.str(), path, defaults);
+}
+
+Result<Task> ParseTask(std::string_view text) {
+  IC_ASSIGN(const YAML::Node root, Load(text, "task"));
+  try {
+    IC_ASSIGN(Fields fields, FlatFields(root));
+    return MakeTask(std::move(fields), {});
+  } catch (const YAML::Exception& e) {
+    return Fail(ErrorKind::kYaml, e.what());
+  }
+}
+
+std::string FormatTask(const Task& task) {
+  std::string out;
+  for (const TaskField& field : TaskFields()) {
+    const std::string value = Text(field.get(task));
+    out += fmt::format("{}:{}{}\n", field.name, value.starts_with('\n') ? "" : " ", value);
+  }
+  return out;
+}
+
+}  // namespace infercast
