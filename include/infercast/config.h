@@ -12,7 +12,7 @@
 
 // The library's own sources open the namespace by its full name, because they have an inner
 // infercast::Engine and so on beside the public ones.
-#ifdef INFERCAST_INTERNAL
+#ifdef INFERCAST_WITHIN_LIBRARY
 #define INFERCAST_INLINE
 #else
 #define INFERCAST_INLINE inline

@@ -1,0 +1,352 @@
+// Estimate, Sweep and Recommend: requests in, rows out.
+#include <cmath>
+#include <span>
+
+#include "api/internal.h"
+#include "search/estimate_point.h"
+#include "search/experiments.h"
+#include "search/standard_runs.h"
+#include "search/workbench.h"
+#include "serving/afd_row.h"
+
+namespace infercast::v1 {
+
+using internal::Guarded;
+
+namespace {
+
+infercast::Workload WorkloadOf(const WorkloadOptions& w) {
+  infercast::Workload out;
+  out.isl = w.isl;
+  out.osl = w.osl;
+  out.prefix = w.prefix;
+  out.image_height = w.image_height;
+  out.image_width = w.image_width;
+  out.num_images = w.num_images;
+  return out;
+}
+
+std::optional<std::string> Given(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  return text;
+}
+
+WorkerForecast WorkerOf(const char* role, const infercast::WorkerIdentity& id) {
+  WorkerForecast out;
+  out.role = role;
+  out.model = id.model;
+  out.system = id.system;
+  out.backend = infercast::ToString(id.backend);
+  out.version = id.version;
+  out.parallelism = internal::ParallelismOf(id.layout);
+  out.parallel = id.parallel;
+  out.gpus = id.layout.GpusPerWorker();
+  out.formats = internal::FormatsOf(id.quant);
+  return out;
+}
+
+void SetMemory(WorkerForecast& worker, const infercast::MemoryUsage& memory) {
+  worker.memory_gib = memory.total;
+  worker.weights_gib = memory.weights;
+  worker.activations_gib = memory.activations;
+  worker.kvcache_gib = memory.kvcache;
+}
+
+WorkerForecast WorkerOf(const char* role, const infercast::WorkerRow& row, std::int64_t count) {
+  WorkerForecast out = WorkerOf(role, *row.worker);
+  out.workers = count;
+  out.batch_size = row.bs;
+  SetMemory(out, row.memory);
+  return out;
+}
+
+// The figures that every kind of row has.
+template <typename Row>
+void SetFigures(const Row& row, Forecast& out) {
+  out.isl = row.isl;
+  out.osl = row.osl;
+  out.ttft_ms = row.ttft;
+  out.tpot_ms = row.tpot;
+  out.request_latency_ms = row.request_latency;
+  out.tokens_per_s = row.tokens_s;
+  out.tokens_per_s_per_gpu = row.tokens_s_gpu;
+  out.tokens_per_s_per_user = row.tokens_s_user;
+  out.requests_per_s = row.seq_s;
+  out.concurrency = row.concurrency;
+  out.num_gpus = row.num_total_gpus;
+}
+
+constexpr double kEnoughPower = 0.9;  // of the latency must have measured power
+
+void SetPower(double power_w, double coverage, Forecast& out) {
+  if (coverage >= kEnoughPower && std::isfinite(power_w)) out.power_w = power_w;
+}
+
+Forecast ForecastOf(const infercast::AggregatedRow& row) {
+  Forecast out;
+  out.mode = "agg";
+  SetFigures(row, out);
+  out.prefix = row.prefix;
+  out.encoder_latency_ms = row.encoder_latency;
+  out.fits = row.verdict.fits();
+  SetPower(row.power_w, row.power_coverage, out);
+  out.workers.push_back(WorkerOf("worker", row, 1));
+  return out;
+}
+
+Forecast ForecastOf(const infercast::StaticRow& row, const char* mode) {
+  Forecast out;
+  out.mode = mode;
+  SetFigures(row, out);
+  out.prefix = row.prefix;
+  out.encoder_latency_ms = row.encoder_latency;
+  out.context_latency_ms = row.context_latency;
+  out.generation_latency_ms = row.generation_latency;
+  out.fits = row.verdict.fits();
+  SetPower(row.power_w, row.power_coverage, out);
+  out.workers.push_back(WorkerOf("worker", row, 1));
+  return out;
+}
+
+Forecast ForecastOf(const infercast::DisaggregatedRow& row) {
+  Forecast out;
+  out.mode = "disagg";
+  SetFigures(row, out);
+  out.prefix = row.prefix;
+  out.encoder_latency_ms = row.encoder_latency;
+  out.fits = row.fits();
+  SetPower(row.power_w, std::min(row.prefill.power_coverage, row.decode.power_coverage), out);
+  out.workers.push_back(WorkerOf("prefill", row.prefill, row.prefill_workers));
+  out.workers.push_back(WorkerOf("decode", row.decode, row.decode_workers));
+  return out;
+}
+
+Forecast ForecastOf(const infercast::AfdRow& row) {
+  Forecast out;
+  out.mode = "afd";
+  SetFigures(row, out);
+  out.fits = row.fits();
+  const infercast::AfdFigures figures = infercast::FiguresOf(row, false);
+  WorkerForecast attention = WorkerOf("attention", *row.attention_worker);
+  attention.workers = figures.a_workers;
+  attention.gpus = figures.a_tp;
+  attention.batch_size = figures.a_bs;
+  SetMemory(attention, row.attention_memory.usage);
+  WorkerForecast ffn = WorkerOf("ffn", *row.ffn_worker);
+  ffn.workers = figures.f_workers;
+  ffn.gpus = figures.f_tp;
+  SetMemory(ffn, row.ffn_memory.usage);
+  out.workers.push_back(std::move(attention));
+  out.workers.push_back(std::move(ffn));
+  if (row.partner) {
+    WorkerForecast partner =
+        WorkerOf(row.partner->prefills ? "prefill" : "decode", *row.partner->worker);
+    partner.workers = row.partner->workers;
+    partner.batch_size = row.partner->bs;
+    partner.gpus = row.partner->gpus_per_worker;
+    out.workers.push_back(std::move(partner));
+  }
+  return out;
+}
+
+Forecast ForecastOf(const infercast::TaskRow& row) {
+  Forecast out = std::visit([](const auto& figures) { return ForecastOf(figures); }, row.figures);
+  if (row.encoders) {
+    WorkerForecast encoder;
+    encoder.role = "encoder";
+    encoder.model = out.workers.front().model;
+    encoder.system = out.workers.front().system;
+    encoder.backend = out.workers.front().backend;
+    encoder.version = out.workers.front().version;
+    encoder.parallelism.tp = row.encoders->tp;
+    encoder.gpus = row.encoders->tp;
+    encoder.workers = row.encoders->workers;
+    encoder.batch_size = row.encoders->bs;
+    encoder.memory_gib = row.encoders->memory;
+    if (row.aggregated() != nullptr) out.workers.front().workers = row.encoders->language_workers;
+    out.workers.push_back(std::move(encoder));
+  }
+  return out;
+}
+
+void SetPool(const PoolOptions& from, bool is_moe, infercast::PoolSizes& to) {
+  const infercast::ParallelLayout layout = internal::LayoutOf(from.parallelism, is_moe);
+  to.tp = layout.tp;
+  to.pp = layout.pp;
+  to.dp = layout.dp;
+  to.moe_tp = layout.moe_tp;
+  to.moe_ep = layout.moe_ep;
+  to.batch = from.batch_size;
+  to.workers = from.workers;
+}
+
+Result<infercast::EstimateRequest> RequestOf(const EstimateOptions& options,
+                                             infercast::Workbench& bench) {
+  const ModelOptions& model = options.model;
+  infercast::EstimateRequest request;
+  API_ASSIGN(request.mode, internal::ParseName<infercast::EstimateMode>(options.mode));
+  if (request.mode == infercast::EstimateMode::kAfd) {
+    return internal::Refuse(ErrorKind::kInvalidArgument,
+                            "mode 'afd' is searched (Sweep), not estimated point by point");
+  }
+  API_ASSIGN(const infercast::SystemsCatalog::OpenRequest open,
+             internal::OpenRequestOf(model.data));
+  request.model = model.model;
+  request.system = open.system;
+  request.decode_system = Given(options.decode_system);
+  request.backend = open.backend;
+  request.version = open.version;
+  request.database_mode = open.mode;
+  request.policy = open.policy;
+  request.behaviour = open.behaviour;
+  request.allow_unlisted_versions = open.allow_unlisted;
+  request.workload = WorkloadOf(options.workload);
+  API_ASSIGN(const auto config, bench.Model(model.model));
+  request.layout = internal::LayoutOf(model.parallelism, config->IsMoe());
+  request.batch = options.batch_size;
+  request.ctx_tokens = options.ctx_tokens;
+  request.stride = options.stride;
+  if (request.mode == infercast::EstimateMode::kDisagg) {
+    SetPool(options.prefill, config->IsMoe(), request.prefill);
+    SetPool(options.decode, config->IsMoe(), request.decode);
+    request.layout = infercast::ParallelLayout{};
+  }
+  API_ASSIGN(request.quant, internal::FormatsOf(model.formats));
+  request.nextn = model.nextn;
+  request.nextn_accepted = options.nextn_accepted;
+  request.memory_fraction = options.memory_fraction;
+  request.max_seq_len = options.max_seq_len;
+  request.attention_backend = Given(model.attention_backend);
+  request.moe_backend = Given(model.moe_backend);
+  return request;
+}
+
+Result<infercast::RunRequest> RequestOf(const SweepOptions& options) {
+  infercast::RunRequest request;
+  DatabaseOptions data = options.model.data;
+  const bool any_backend = data.backend.empty() || data.backend == "any" || data.backend == "auto";
+  if (any_backend) data.backend = "trtllm";
+  API_ASSIGN(const infercast::SystemsCatalog::OpenRequest open, internal::OpenRequestOf(data));
+  request.model = options.model.model;
+  request.system = open.system;
+  request.decode_system = Given(options.decode_system);
+  request.backend = any_backend ? std::nullopt : std::optional(open.backend);
+  request.version = open.version;
+  request.database_mode = open.mode;
+  request.policy = open.policy;
+  request.behaviour = open.behaviour;
+  request.allow_unlisted_versions = open.allow_unlisted;
+  request.workload = WorkloadOf(options.workload);
+  request.ttft = options.ttft_ms;
+  request.tpot = options.tpot_ms;
+  request.request_latency = options.request_latency_ms;
+  request.strict = options.strict;
+  request.nextn = options.model.nextn;
+  request.nextn_accepted = options.nextn_accepted;
+  request.chunked_prefill = options.chunked_prefill;
+  request.memory_fraction = options.memory_fraction;
+  request.max_seq_len = options.max_seq_len;
+  request.moe_backend = Given(options.model.moe_backend);
+  request.attention_backend = Given(options.model.attention_backend);
+  API_ASSIGN(request.quant, internal::FormatsOf(options.model.formats));
+  request.modes.clear();
+  for (const std::string& mode : options.modes) {
+    API_ASSIGN(const auto parsed, internal::ParseName<infercast::ServingMode>(mode));
+    request.modes.push_back(parsed);
+  }
+  if (options.top_n < 1) {
+    return internal::Refuse(ErrorKind::kInvalidArgument,
+                            fmt::format("top_n is {}: expected 1 or more", options.top_n));
+  }
+  request.top_n = static_cast<std::size_t>(options.top_n);
+  return request;
+}
+
+Forecast PickedOf(const infercast::PickedRow& picked, bool for_load) {
+  Forecast out = ForecastOf(picked.row);
+  out.tokens_per_s_per_gpu_cluster = picked.pick.tokens_s_gpu_cluster;
+  if (for_load) {
+    out.replicas = picked.pick.replicas_needed;
+    out.total_gpus = picked.pick.total_gpus_needed;
+    out.load_served_percent = picked.pick.load_served_percent;
+  }
+  return out;
+}
+
+SearchResult ResultOf(const infercast::ExperimentsResult& found, bool for_load) {
+  SearchResult out;
+  out.chosen = found.chosen;
+  for (const infercast::ExperimentResult& r : found.results) {
+    SearchExperiment& experiment = out.experiments.emplace_back();
+    experiment.name = r.name;
+    experiment.best_value = r.best_value;
+    experiment.exceeded = r.exceeded;
+    for (const auto& row : r.best) experiment.best.push_back(PickedOf(row, for_load));
+    for (const auto& row : r.front) experiment.front.push_back(PickedOf(row, for_load));
+  }
+  for (const infercast::ExperimentOutcome& outcome : found.outcomes) {
+    if (outcome.error) out.notes.push_back(outcome.name + ": " + outcome.error->message);
+    for (const std::string& note : outcome.table.notes) {
+      out.notes.push_back(outcome.name + ": " + note);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Result<Forecast> Estimate(const EstimateOptions& options) {
+  return Guarded<Forecast>([&]() -> Result<Forecast> {
+    API_ASSIGN(const internal::Surroundings around,
+               internal::OpenSurroundings(options.model.data.systems_paths));
+    infercast::Workbench bench(around.systems, around.checkpoints);
+    API_ASSIGN(const infercast::EstimateRequest request, RequestOf(options, bench));
+    API_ASSIGN(const infercast::PointEstimate estimate, infercast::EstimatePoint(request, bench));
+    Forecast out = estimate.static_row ? ForecastOf(*estimate.static_row, options.mode.c_str())
+                                       : ForecastOf(*estimate.row);
+    out.power_w = estimate.power_w;
+    if (estimate.kv_warning || estimate.out_of_memory) out.fits = false;
+    for (const infercast::EstimatePhase& phase : estimate.phases) {
+      out.phases.push_back({phase.name, internal::BreakdownOf(phase.operators)});
+    }
+    out.notes = estimate.notes;
+    if (estimate.kv_warning) out.notes.push_back(*estimate.kv_warning);
+    if (estimate.out_of_memory) out.notes.emplace_back("this does not fit in GPU memory");
+    return out;
+  });
+}
+
+const SearchExperiment& SearchResult::Best() const {
+  for (const SearchExperiment& experiment : experiments) {
+    if (experiment.name == chosen) return experiment;
+  }
+  return experiments.front();
+}
+
+Result<SearchResult> Sweep(const SweepOptions& options) {
+  return Guarded<SearchResult>([&]() -> Result<SearchResult> {
+    API_ASSIGN(const internal::Surroundings around,
+               internal::OpenSurroundings(options.model.data.systems_paths));
+    infercast::Workbench bench(around.systems, around.checkpoints);
+    API_ASSIGN(const infercast::RunRequest request, RequestOf(options));
+    API_ASSIGN(const infercast::ExperimentsResult found,
+               infercast::RunDefault(request, options.total_gpus, bench));
+    return ResultOf(found, false);
+  });
+}
+
+Result<SearchResult> Recommend(const RecommendOptions& options) {
+  return Guarded<SearchResult>([&]() -> Result<SearchResult> {
+    API_ASSIGN(const internal::Surroundings around,
+               internal::OpenSurroundings(options.search.model.data.systems_paths));
+    infercast::Workbench bench(around.systems, around.checkpoints);
+    API_ASSIGN(const infercast::RunRequest request, RequestOf(options.search));
+    const infercast::LoadTarget load{options.request_rate, options.concurrency, options.max_gpus};
+    const bool nextn_given = options.search.model.nextn != 0;
+    API_ASSIGN(const infercast::ExperimentsResult found,
+               infercast::RunRecommend(request, load, nextn_given, bench));
+    return ResultOf(found, true);
+  });
+}
+
+}  // namespace infercast::v1
