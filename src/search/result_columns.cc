@@ -205,7 +205,8 @@ void AddLayer(Columns& c, const LayerNames& n, const AfdLayerFigures& f) {
   c.AddFlag(n.hidden, f.comm_hidden);
 }
 
-std::vector<NamedCell> Afd(const AfdRow& r) {
+std::vector<NamedCell> Afd(const AfdRow& row) {
+  const AfdFigures r = FiguresOf(row, false);
   Columns c;
   c.Add("model", r.model);
   c.Add("phase", r.phase);

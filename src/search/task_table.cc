@@ -22,7 +22,7 @@ PickRow PickRowOf(const TaskRow& row) {
     out.group = r->decode.worker->parallel;
   } else {
     common(*row.afd());
-    out.group = row.afd()->parallel;
+    out.group = row.afd()->layout.Text();
   }
   return out;
 }

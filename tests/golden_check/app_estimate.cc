@@ -81,7 +81,7 @@ Result<EstimateRequest> Request(const Json& args) {
   SetFrom(args, "num_microbatches", afd.microbatches);
   IC_RETURN_IF_ERROR(SetNamed(args, "pipeline_model", afd.pipeline));
   SetFrom(args, "comm_overhead_factor", afd.comm_overhead_factor);
-  SetFrom(args, "afd_phase", afd.phase);
+  IC_RETURN_IF_ERROR(SetNamed(args, "afd_phase", afd.phase));
   SetFrom(args, "afd_combined_with_pd", afd.combined_with_pd);
   SetFrom(args, "afd_boundary_on_attn", afd.boundary_on_attn);
   return r;
@@ -201,7 +201,7 @@ Headline HeadlineOf(const PointEstimate& e, const EstimateRequest& r) {
     return {row->ttft, row->tpot, row->prefill.bs, 0, l.tp, l.pp};
   }
   const AfdRow& row = *e.row->afd();
-  return {row.ttft, row.tpot, row.a_bs, 0, r.layout.tp, r.layout.pp};
+  return {row.ttft, row.tpot, row.schedule.batch, 0, row.layout.attention_tp, 1};
 }
 
 }  // namespace
