@@ -57,14 +57,6 @@ Result<const AfdRow*> AfdCandidateSearch::At(std::int64_t batch) {
   return &rows_.emplace(batch, std::move(row)).first->second;
 }
 
-std::vector<AfdRow> AfdCandidateSearch::Fitting() const {
-  std::vector<AfdRow> out;
-  for (const auto& [batch, row] : rows_) {
-    if (row.fits()) out.push_back(row);
-  }
-  return out;
-}
-
 std::optional<AfdRow> AfdCandidateSearch::Accept(const AfdRow& decode,
                                                  const LatencyTarget& target) {
   AfdRow row = decode;

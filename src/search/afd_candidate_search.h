@@ -49,8 +49,6 @@ class AfdCandidateSearch {
   bool exhausted() const { return exhausted_; }
   const AfdRejections& rejections() const { return rejections_; }
   std::uint64_t evaluated() const { return rows_.size(); }
-  // Rows that fit, whatever the targets.
-  std::vector<AfdRow> Fitting() const;
 
  private:
   Result<const AfdRow*> At(std::int64_t batch);

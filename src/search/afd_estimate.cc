@@ -1,10 +1,221 @@
 #include "search/afd_estimate.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "models/mode_adjustment.h"
+#include "search/task_resolution.h"
+#include "serving/afd_simulation.h"
+#include "serving/deployment.h"
+
 namespace infercast {
 
-Result<PointEstimate> EstimateAfdPoint(const EstimateRequest&, Workbench&) {
-  return Fail(ErrorKind::kUnsupportedModel,
-              "estimates of attention/feed-forward disaggregation are not built yet");
+namespace {
+
+// The two sides of one split, experts as the fused block on the FFN side.
+Result<std::shared_ptr<const AfdDeployment>> BuildSides(const EstimateRequest& request,
+                                                        const AfdLayout& layout,
+                                                        const Database& database,
+                                                        std::shared_ptr<const ModelConfig> model,
+                                                        const Speculation& speculation,
+                                                        std::vector<std::string>& notes) {
+  DeploymentRequest deploy;
+  deploy.model = request.model;
+  deploy.system = request.system;
+  deploy.backend = request.backend;
+  deploy.version = database.store().identity().version;
+  deploy.mode = request.database_mode;
+  deploy.policy = request.policy;
+  deploy.behaviour = request.behaviour;
+  BuildOptions& build = deploy.build;
+  build.backend = request.backend;
+  build.quant = request.quant;
+  build.nextn = speculation.nextn;
+  build.attention_backend = request.attention_backend;
+  if (request.moe_backend && *request.moe_backend != "deepep_moe") {
+    build.moe_backend = request.moe_backend;
+  }
+  const WorkerRole role = request.afd.phase == AfdPhase::kDecode    ? WorkerRole::kDecode
+                          : request.afd.phase == AfdPhase::kPrefill ? WorkerRole::kPrefill
+                                                                    : WorkerRole::kAggregated;
+  build.layout = layout.AttentionParallel();
+  IC_RETURN_IF_ERROR(AdjustForEstimate(*model, database, role, build, notes));
+  IC_ASSIGN(const std::shared_ptr<const Deployment> deployment,
+            Deployment::Open(deploy, database, std::move(model)));
+  IC_ASSIGN(std::shared_ptr<const Worker> attention, deployment->MakeWorker(build));
+  build.layout = layout.FfnParallel();
+  IC_ASSIGN(std::shared_ptr<const Worker> ffn, deployment->MakeWorker(build));
+  return AfdDeployment::Create(std::move(attention), std::move(ffn), layout);
+}
+
+// Joins the row of one phase with the undivided worker of the other: the slower of the two sets the
+// rate.
+void Combine(const StaticRow& partner, bool partner_prefills, Behaviour behaviour, AfdRow& row) {
+  const double afd_rate = partner_prefills ? row.seq_s
+                          : row.ttft > 0 ? static_cast<double>(row.total_batch) / (row.ttft / 1000)
+                                         : 0;
+  if (partner_prefills) {
+    row.ttft = partner.ttft;
+  } else {
+    row.tpot = partner.tpot;
+    row.concurrency = partner.concurrency;
+  }
+  double rate = 0;
+  for (const double r : {afd_rate, partner.seq_s}) {
+    if (r > 0) rate = rate > 0 ? std::min(rate, r) : r;
+  }
+  row.seq_s = rate;
+  // The reference keeps the rate of the divided part alone.
+  if (behaviour == Behaviour::kNative) row.request_rate = rate;
+  row.request_latency =
+      row.ttft + row.tpot * static_cast<double>(std::max<std::int64_t>(row.osl - 1, 0));
+  row.num_total_gpus += partner.num_total_gpus;
+  row.tokens_s = rate * static_cast<double>(row.osl);
+  row.tokens_s_gpu =
+      row.num_total_gpus > 0 ? row.tokens_s / static_cast<double>(row.num_total_gpus) : 0;
+  row.tokens_s_user = row.tpot > 0 ? 1000 / row.tpot : 0;
+  row.memory = std::max(row.memory, partner.memory.total);
+  row.partner = AfdStaticPartner{.worker = partner.worker,
+                                 .prefills = partner_prefills,
+                                 .workers = 1,
+                                 .bs = partner.bs,
+                                 .gpus_per_worker = partner.num_total_gpus};
+  if (behaviour == Behaviour::kReference) RoundAsReported(row);
+}
+
+OpEntry Entry(std::string name, double latency_ms) {
+  OpEntry entry;
+  entry.name = std::move(name);
+  entry.latency_ms = latency_ms;
+  entry.source = Source::kEmpirical;
+  return entry;
+}
+
+// What each side runs, over all layers, and what crosses between them in one layer.
+void AddPhases(AfdPhaseBreakdown part, const std::string& phase, double layers,
+               Breakdown& transfers, PointEstimate& out) {
+  part.attention.Add(Entry("afd_a_side_combine", part.transfers.combine * layers));
+  part.ffn.Add(Entry("afd_f_node_allgather", part.transfers.all_gather * layers));
+  part.ffn.Add(Entry("afd_f_node_reducescatter", part.transfers.reduce_scatter * layers));
+  out.phases.push_back({phase + "_a_worker", std::move(part.attention)});
+  out.phases.push_back({phase + "_f_worker", std::move(part.ffn)});
+  transfers.Add(Entry(phase + "_afd_transfer_a2f", part.transfers.to_ffn));
+  transfers.Add(Entry(phase + "_afd_transfer_f2a", part.transfers.to_attention));
+  transfers.Add(
+      Entry(phase + "_afd_transfer", part.transfers.to_ffn + part.transfers.to_attention));
+}
+
+Result<AfdLayout> LayoutOf(const EstimateRequest& request, const SystemSpec& system) {
+  const AfdSizes& sizes = request.afd;
+  AfdLayout layout;
+  layout.attention_nodes = *sizes.n_a_nodes;
+  layout.ffn_nodes = *sizes.n_f_nodes;
+  layout.gpus_per_node = system.num_gpus_per_node;
+  layout.attention_tp = sizes.a_tp;
+  layout.expert_parallel = sizes.f_moe_ep;
+  layout.comm_overhead = sizes.comm_overhead_factor;
+  layout.boundary_on_attention = sizes.boundary_on_attn;
+  IC_RETURN_IF_ERROR(CheckAfdLayout(layout));
+  return layout;
+}
+
+}  // namespace
+
+Result<PointEstimate> EstimateAfdPoint(const EstimateRequest& request, Workbench& bench) {
+  const AfdSizes& sizes = request.afd;
+  if (!sizes.n_a_nodes || !sizes.n_f_nodes) {
+    return Fail(ErrorKind::kInvalidArgument,
+                fmt::format("mode afd needs the number of {} nodes (--{})",
+                            sizes.n_a_nodes ? "FFN" : "attention",
+                            sizes.n_a_nodes ? "n-f-nodes" : "n-a-nodes"));
+  }
+  if (sizes.combined_with_pd && sizes.phase == AfdPhase::kBoth) {
+    return Fail(ErrorKind::kInvalidArgument,
+                "AFD over both phases leaves none for an undivided worker: serve one phase, or do "
+                "not combine (--no-afd-combined-with-pd)");
+  }
+  if (request.forward_model == ForwardModel::kWholeForward) {
+    return Fail(ErrorKind::kInvalidArgument,
+                "a forward pass that was measured as a whole cannot be split into attention and "
+                "FFN nodes");
+  }
+  const AfdSchedule schedule{sizes.a_batch, sizes.microbatches, sizes.pipeline};
+  IC_RETURN_IF_ERROR(CheckAfdSchedule(schedule));
+
+  IC_ASSIGN(const std::shared_ptr<const ModelConfig> model, bench.Model(request.model));
+  IC_ASSIGN(const Speculation speculation,
+            ResolveSpeculation(request.nextn, request.nextn_accepted, *model));
+  SystemsCatalog::OpenRequest open;
+  open.system = request.system;
+  open.backend = request.backend;
+  open.version = request.version;
+  open.mode = request.database_mode;
+  open.policy = request.policy;
+  open.behaviour = request.behaviour;
+  open.allow_unlisted = request.allow_unlisted_versions;
+  IC_ASSIGN(const Database database, bench.Open(open));
+  IC_ASSIGN(const AfdLayout layout, LayoutOf(request, database.system()));
+
+  PointEstimate out;
+  out.mode = EstimateMode::kAfd;
+  out.version = database.store().identity().version;
+  IC_ASSIGN(const std::shared_ptr<const AfdDeployment> deployment,
+            BuildSides(request, layout, database, model, speculation, out.notes));
+  const AfdOptions options{request.memory_fraction, request.max_seq_len};
+  IC_ASSIGN(AfdRow row, deployment->Evaluate(request.workload, schedule, sizes.phase, options));
+  if (!row.fits()) {
+    const bool attention = !row.attention_memory.verdict.fits();
+    const AfdSideMemory& side = attention ? row.attention_memory : row.ffn_memory;
+    return Fail(ErrorKind::kDoesNotFit,
+                fmt::format("the {} side of {} does not fit {} as {}: {:.1f} GiB are needed per "
+                            "GPU{}; {}",
+                            attention ? "attention" : "FFN", request.model, request.system,
+                            layout.Text(), side.usage.total,
+                            side.verdict.oom ? "" : ", more KV cache than the engine may use",
+                            attention ? "lower --a-batch-size or raise --a-tp-size"
+                                      : "raise --n-f-nodes or lower --a-batch-size"));
+  }
+  const bool reference = request.behaviour == Behaviour::kReference;
+  row.combined_with_static = sizes.combined_with_pd;
+  ProjectSpeculation(row, speculation.accepted, reference);
+  out.workers = {deployment->attention_worker(), deployment->ffn_worker()};
+
+  out.afd_memory = AfdPoolMemory{.attention = row.attention_memory.usage,
+                                 .feed_forward = row.ffn_memory.usage,
+                                 .kv_oom = row.attention_memory.verdict.kv_oom};
+  IC_ASSIGN(AfdBreakdown parts,
+            deployment->Explain(request.workload, schedule, sizes.phase, options));
+  const double layers = static_cast<double>(deployment->attention().plan().facts.num_layers);
+  Breakdown transfers;
+  if (parts.prefill) AddPhases(*std::move(parts.prefill), "prefill", layers, transfers, out);
+  if (parts.decode) AddPhases(*std::move(parts.decode), "decode", layers, transfers, out);
+  out.phases.push_back({"comm", std::move(transfers)});
+
+  if (sizes.combined_with_pd) {
+    const bool prefills = sizes.phase == AfdPhase::kDecode;
+    EstimateRequest undivided = request;
+    undivided.mode = prefills ? EstimateMode::kStaticContext : EstimateMode::kStaticGen;
+    IC_ASSIGN(PointEstimate partner, EstimatePoint(undivided, bench));
+    if (partner.out_of_memory) {
+      return Fail(
+          ErrorKind::kDoesNotFit,
+          fmt::format("the undivided {} worker of {} does not fit {} as {}: {:.1f} GiB are "
+                      "needed per GPU; lower --batch-size or raise --tp-size",
+                      prefills ? "prefill" : "decode", request.model, request.system,
+                      partner.static_row->worker->parallel, partner.static_row->memory.total));
+    }
+    Combine(*partner.static_row, prefills, request.behaviour, row);
+    for (EstimatePhase& phase : partner.phases) {
+      out.phases.push_back({prefills ? "prefill" : "decode", std::move(phase.operators)});
+    }
+    out.workers.insert(out.workers.end(), partner.workers.begin(), partner.workers.end());
+    out.notes.insert(out.notes.end(), partner.notes.begin(), partner.notes.end());
+  }
+  out.row = TaskRow{std::move(row), std::nullopt};
+  return out;
 }
 
 }  // namespace infercast

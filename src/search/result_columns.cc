@@ -246,20 +246,29 @@ std::vector<NamedCell> Afd(const AfdRow& row) {
   c.Add("nextn", r.nextn);
   c.AddFlag("combined_with_pd", r.combined_with_pd);
   c.AddFlag("boundary_on_attn", r.boundary_on_attn);
-  const AfdPartner p = r.partner.value_or(AfdPartner{});
-  c.Add("(p)workers", p.workers);
-  c.Add("(p)tp", p.tp);
-  c.Add("(p)pp", p.pp);
-  c.Add("(p)dp", p.dp);
-  c.Add("(p)moe_tp", p.moe_tp);
-  c.Add("(p)ep", p.moe_ep);
-  c.Add("(p)bs", p.bs);
-  c.Add("(p)num_gpus", p.num_gpus);
-  c.Add("(p)system", p.system);
-  c.Add("(p)backend", p.backend);
-  c.Add("(p)version", p.version);
-  c.Add("(p)impl", r.prefill_implementation);
-  c.Add("(d)impl", r.decode_implementation);
+  const auto count = [&](const char* name, std::int64_t AfdPartner::* field) {
+    c.AddOptional(name, r.partner ? std::optional((*r.partner).*field) : std::nullopt);
+  };
+  const auto text = [&](const char* name, const std::string& value) {
+    if (value.empty()) {
+      c.AddOptional(name, std::nullopt);
+    } else {
+      c.Add(name, value);
+    }
+  };
+  count("(p)workers", &AfdPartner::workers);
+  count("(p)tp", &AfdPartner::tp);
+  count("(p)pp", &AfdPartner::pp);
+  count("(p)dp", &AfdPartner::dp);
+  count("(p)moe_tp", &AfdPartner::moe_tp);
+  count("(p)ep", &AfdPartner::moe_ep);
+  count("(p)bs", &AfdPartner::bs);
+  count("(p)num_gpus", &AfdPartner::num_gpus);
+  text("(p)system", r.partner ? r.partner->system : "");
+  text("(p)backend", r.partner ? r.partner->backend : "");
+  text("(p)version", r.partner ? r.partner->version : "");
+  text("(p)impl", r.prefill_implementation);
+  text("(d)impl", r.decode_implementation);
   c.Add("num_total_gpus", r.num_total_gpus);
   c.Add("memory", r.memory);
   c.Add("backend", r.backend);

@@ -99,6 +99,9 @@ AfdFigures FiguresOf(const AfdRow& row, bool round_memory) {
                            .version = p.worker->version};
     f.prefill_implementation = p.prefills ? "static_ctx" : "afd";
     f.decode_implementation = p.prefills ? "afd" : "static_gen";
+  } else if (row.phase == AfdPhase::kBoth && !row.combined_with_static) {
+    f.prefill_implementation = "afd";
+    f.decode_implementation = "afd";
   }
   f.num_total_gpus = row.num_total_gpus;
   f.memory = row.memory;

@@ -186,7 +186,6 @@ Result<AfdPhaseTimes> AfdDeployment::Decode(const Workload& workload,
     mean.attention += w * t.attention;
     mean.ffn += w * t.ffn;
     mean.step += w * ((t.attention + t.ffn + t.to_ffn + t.to_attention) + cycle.ms * repeats);
-    mean.balance_ratio += w * BalanceOf(t.attention, t.ffn);
     mean.transfers_hidden = cycle.transfers_hidden;
     weights += w;
   }
@@ -197,7 +196,7 @@ Result<AfdPhaseTimes> AfdDeployment::Decode(const Workload& workload,
   mean.attention /= weights;
   mean.ffn /= weights;
   mean.step /= weights;
-  mean.balance_ratio /= weights;
+  mean.balance_ratio = BalanceOf(mean.attention, mean.ffn);
   return mean;
 }
 

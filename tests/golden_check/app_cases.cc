@@ -90,6 +90,7 @@ void CompareRow(std::string_view where, const Json& expected, const std::vector<
       continue;
     }
     const Json have = CellJson(*found->second);
+    if (have.is_null() && want == "nan") continue;  // nothing, in a column of numbers
     if (column == "power_w") {
       // A gate hides the power of estimates where too little of it is known.
       if (want.is_null() && !power_known) continue;
@@ -104,7 +105,7 @@ void CompareRow(std::string_view where, const Json& expected, const std::vector<
     }
   }
   for (const NamedCell& cell : actual) {
-    if (!expected.contains(cell.name)) {
+    if (!expected.contains(cell.name) && !std::holds_alternative<std::monostate>(cell.cell)) {
       compare.Differ(fmt::format("{}.{}", where, cell.name), "no such column",
                      CellJson(cell.cell).dump());
     }
