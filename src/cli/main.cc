@@ -6,6 +6,7 @@
 #include "cli/data_command.h"
 #include "cli/estimate_command.h"
 #include "cli/ops_command.h"
+#include "cli/support_command.h"
 #include "cli/version_command.h"
 
 int main(int argc, char** argv) {
@@ -16,6 +17,7 @@ int main(int argc, char** argv) {
   infercast::AddDataCommand(app, context);
   infercast::AddEstimateCommand(app, context);
   infercast::AddOpsCommand(app, context);
+  infercast::AddSupportCommand(app, context);
   infercast::AddVersionCommand(app, context);
   infercast::AddCompletionCommand(app, context);
   return infercast::RunCommandLine(app, context, argc, argv);

@@ -43,6 +43,9 @@ ExperimentOutcome Run(const Experiment& experiment, const ExperimentOptions& opt
     return outcome;
   }
   outcome.task = resolved->task;
+  if (SearchWatch* watch = bench.watch(); watch != nullptr) {
+    for (const ResolvedRole& role : resolved->roles) watch->Expect(role.layouts.size());
+  }
   Result<TaskTable> table = RunTask(*resolved, bench);
   if (!table) {
     outcome.error = std::move(table.error());

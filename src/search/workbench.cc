@@ -46,8 +46,15 @@ std::string ExpertKey(const ExpertChoice& experts) {
 
 }  // namespace
 
-WorkerPool::WorkerPool(std::shared_ptr<const Deployment> deployment, ExpertChoice experts)
-    : deployment_(std::move(deployment)), experts_(std::move(experts)) {}
+void SearchWatch::Tried() {
+  const std::scoped_lock lock(mutex_);
+  ++tried_;
+  if (progress_) progress_(tried_, known_);
+}
+
+WorkerPool::WorkerPool(std::shared_ptr<const Deployment> deployment, ExpertChoice experts,
+                       std::shared_ptr<SearchWatch> watch)
+    : deployment_(std::move(deployment)), experts_(std::move(experts)), watch_(std::move(watch)) {}
 
 WorkerPool::~WorkerPool() = default;
 
@@ -71,6 +78,10 @@ Result<std::shared_ptr<const Worker>> WorkerPool::Build(const ParallelLayout& la
 }
 
 Result<std::shared_ptr<const Worker>> WorkerPool::Get(const ParallelLayout& layout) {
+  if (watch_ != nullptr) {
+    if (watch_->stopped()) return Fail(ErrorKind::kInterrupted, "interrupted");
+    watch_->Tried();
+  }
   Entry* entry = nullptr;
   {
     const std::scoped_lock lock(mutex_);
@@ -122,7 +133,7 @@ Result<std::shared_ptr<WorkerPool>> Workbench::Workers(const DeploymentRequest& 
   if (const auto found = pools_.find(key); found != pools_.end()) return found->second;
   IC_ASSIGN(std::shared_ptr<const Deployment> deployment,
             Deployment::Open(request, database, std::move(model)));
-  return pools_.emplace(key, std::make_shared<WorkerPool>(std::move(deployment), experts))
+  return pools_.emplace(key, std::make_shared<WorkerPool>(std::move(deployment), experts, watch_))
       .first->second;
 }
 

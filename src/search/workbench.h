@@ -2,11 +2,15 @@
 // were built already, so that nothing is parsed, resolved or bound twice.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/error.h"
 #include "models/checkpoint.h"
@@ -28,10 +32,34 @@ struct ExpertChoice {
   bool kv_explicit = false;
 };
 
+// How far searches are, and whether they shall end: shared by all pools of a workbench.
+class SearchWatch {
+ public:
+  // `stop` may be null; set, layouts that are not tried yet end with kInterrupted, so that a search
+  // soon answers with what it has. `progress` gets the layouts tried and the layouts of all tasks
+  // so far; from any thread, one call at a time.
+  using Progress = std::function<void(std::uint64_t tried, std::uint64_t known)>;
+  SearchWatch(const std::atomic<bool>* stop, Progress progress)
+      : stop_(stop), progress_(std::move(progress)) {}
+
+  bool stopped() const { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }
+  void Expect(std::uint64_t layouts) { known_ += layouts; }
+  void Tried();
+
+ private:
+  const std::atomic<bool>* stop_;
+  Progress progress_;
+  std::mutex mutex_;
+  std::uint64_t tried_ = 0;
+  std::atomic<std::uint64_t> known_{0};
+};
+
 // The workers of one deployment, each built on first use. Thread-safe.
 class WorkerPool {
  public:
-  WorkerPool(std::shared_ptr<const Deployment> deployment, ExpertChoice experts);
+  // `watch` may be null.
+  WorkerPool(std::shared_ptr<const Deployment> deployment, ExpertChoice experts,
+             std::shared_ptr<SearchWatch> watch = nullptr);
   ~WorkerPool();
 
   const Deployment& deployment() const { return *deployment_; }
@@ -47,6 +75,7 @@ class WorkerPool {
 
   std::shared_ptr<const Deployment> deployment_;
   ExpertChoice experts_;
+  std::shared_ptr<SearchWatch> watch_;
   std::mutex mutex_;
   std::map<std::string, std::unique_ptr<Entry>> entries_;
 };
@@ -59,6 +88,10 @@ class Workbench {
 
   const SystemsCatalog& systems() const { return *systems_; }
   const CheckpointSearch& checkpoints() const { return *checkpoints_; }
+
+  // Of searches that start from now on. Null: none.
+  void Watch(std::shared_ptr<SearchWatch> watch) { watch_ = std::move(watch); }
+  SearchWatch* watch() const { return watch_.get(); }
 
   // Errors of LoadModelConfig.
   Result<std::shared_ptr<const ModelConfig>> Model(const std::string& name);
@@ -74,6 +107,7 @@ class Workbench {
  private:
   const SystemsCatalog* systems_;
   const CheckpointSearch* checkpoints_;
+  std::shared_ptr<SearchWatch> watch_;
   std::mutex mutex_;
   std::map<std::string, std::shared_ptr<const ModelConfig>> models_;
   std::map<std::string, Database> databases_;
