@@ -18,13 +18,10 @@ namespace {
 
 constexpr std::size_t kNearestMisses = 5;
 
-// Everything one layout contributes.
-struct LayoutResult {
-  std::shared_ptr<const Worker> worker;
-  std::vector<AggregatedRow> points;  // rows that fit, in search order, unrounded
+// What one layout contributes.
+struct LayoutResult : LayoutPoints {
   std::vector<std::uint32_t> chosen;  // positions in `points`, in order of first selection
   std::vector<std::uint32_t> cut;     // equal to the last chosen one of a target, but not chosen
-  SearchTally tally;
 };
 
 double TargetDistance(const AggregatedRow& row, std::span<const LatencyTarget> targets) {
@@ -36,7 +33,7 @@ double TargetDistance(const AggregatedRow& row, std::span<const LatencyTarget> t
 }
 
 void EvaluatePoints(const Workload& workload, const AggregatedSearchOptions& options,
-                    Behaviour behaviour, LayoutResult& out) {
+                    Behaviour behaviour, LayoutPoints& out) {
   const Worker& worker = *out.worker;
   const std::int64_t isl = workload.isl + worker.VisualTokensOf(workload);
   EvaluationOptions evaluation;
@@ -138,6 +135,21 @@ void SelectAll(std::span<const LatencyTarget> targets, LayoutResult& out) {
 
 }  // namespace
 
+LayoutPoints EvaluateLayout(const ParallelLayout& layout, const WorkerSource& source,
+                            const Workload& workload, const AggregatedSearchOptions& options,
+                            Behaviour behaviour) {
+  LayoutPoints out;
+  Result<std::shared_ptr<const Worker>> worker = source(layout);
+  if (!worker) {
+    ++out.tally.failed_layouts;
+    out.tally.failure = std::move(worker.error());
+    return out;
+  }
+  out.worker = *std::move(worker);
+  EvaluatePoints(workload, options, behaviour, out);
+  return out;
+}
+
 AggregatedSearchResult SearchAggregated(std::span<const ParallelLayout> layouts,
                                         const WorkerSource& source, const Workload& workload,
                                         std::span<const LatencyTarget> targets,
@@ -146,14 +158,9 @@ AggregatedSearchResult SearchAggregated(std::span<const ParallelLayout> layouts,
   std::vector<LayoutResult> parts(layouts.size());
   tbb::parallel_for(std::size_t{0}, layouts.size(), [&](std::size_t i) {
     LayoutResult& part = parts[i];
-    Result<std::shared_ptr<const Worker>> worker = source(layouts[i]);
-    if (!worker) {
-      ++part.tally.failed_layouts;
-      part.tally.failure = std::move(worker.error());
-      return;
-    }
-    part.worker = *std::move(worker);
-    EvaluatePoints(workload, options, behaviour, part);
+    static_cast<LayoutPoints&>(part) =
+        EvaluateLayout(layouts[i], source, workload, options, behaviour);
+    if (!part.worker) return;
     if (behaviour == Behaviour::kReference) {
       SelectAsReference(targets, options.rows_per_target, part);
     } else {

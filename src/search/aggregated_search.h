@@ -38,6 +38,16 @@ struct AggregatedSearchResult {
   SearchTally tally;
 };
 
+// Everything one layout has to offer: the points that fit, in search order, not rounded.
+struct LayoutPoints {
+  std::shared_ptr<const Worker> worker;  // null when it cannot be built
+  std::vector<AggregatedRow> points;
+  SearchTally tally;
+};
+LayoutPoints EvaluateLayout(const ParallelLayout& layout, const WorkerSource& source,
+                            const Workload& workload, const AggregatedSearchOptions& options,
+                            Behaviour behaviour);
+
 // Layouts run in parallel; the result does not depend on the number of threads.
 AggregatedSearchResult SearchAggregated(std::span<const ParallelLayout> layouts,
                                         const WorkerSource& source, const Workload& workload,

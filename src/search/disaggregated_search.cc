@@ -1,7 +1,5 @@
 #include "search/disaggregated_search.h"
 
-#include <tbb/parallel_for.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -9,6 +7,7 @@
 #include <utility>
 
 #include "search/order.h"
+#include "search/pool_rows.h"
 #include "search/reference_sort.h"
 
 namespace infercast {
@@ -17,63 +16,6 @@ namespace {
 
 constexpr std::size_t kPrefillChoices = 32;
 constexpr std::size_t kDecodeChoicesPerLayout = 16;
-
-struct Pool {
-  std::vector<StaticRow> rows;
-  std::vector<std::shared_ptr<const Worker>> workers;
-  SearchTally tally;
-};
-
-Pool EvaluatePool(std::span<const ParallelLayout> layouts, const WorkerSource& source,
-                  const Workload& workload, StaticMode mode, std::span<const std::int64_t> batches,
-                  const EvaluationOptions& evaluation, double accepted, Behaviour behaviour) {
-  struct Part {
-    std::shared_ptr<const Worker> worker;
-    std::vector<StaticRow> rows;
-    SearchTally tally;
-  };
-  std::vector<Part> parts(layouts.size());
-  tbb::parallel_for(std::size_t{0}, layouts.size(), [&](std::size_t i) {
-    Part& part = parts[i];
-    Result<std::shared_ptr<const Worker>> worker = source(layouts[i]);
-    if (!worker) {
-      ++part.tally.failed_layouts;
-      part.tally.failure = std::move(worker.error());
-      return;
-    }
-    part.worker = *std::move(worker);
-    for (const std::int64_t b : batches) {
-      Result<StaticRow> row = EvaluateStatic(*part.worker, workload, b, mode, evaluation);
-      if (!row) {
-        if (IsMissingData(row.error().kind)) {
-          ++part.tally.not_measured;
-          continue;
-        }
-        ++part.tally.failed_layouts;
-        part.tally.failure = std::move(row.error());
-        return;
-      }
-      if (!row->verdict.fits()) {
-        ++(row->verdict.oom ? part.tally.oom : part.tally.kv_oom);
-        return;
-      }
-      ++part.tally.evaluated;
-      // The reference's tables are rounded before they are composed.
-      const bool round = behaviour == Behaviour::kReference;
-      if (round) RoundColumns(*row);
-      if (mode == StaticMode::kGeneration) ProjectSpeculation(*row, accepted, round);
-      part.rows.push_back(*std::move(row));
-    }
-  });
-  Pool pool;
-  for (Part& part : parts) {
-    pool.tally.Merge(part.tally);
-    if (!part.worker) continue;
-    pool.workers.push_back(part.worker);
-    pool.rows.insert(pool.rows.end(), part.rows.begin(), part.rows.end());
-  }
-  return pool;
-}
 
 }  // namespace
 
@@ -133,15 +75,15 @@ DisaggregatedSearchResult SearchDisaggregated(
   evaluation.memory_fraction = options.memory_fraction;
   evaluation.max_seq_len = options.max_seq_len;
   evaluation.latency_correction = options.prefill_latency_correction;
-  Pool prefill = EvaluatePool(prefill_layouts, prefill_source, workload, StaticMode::kContext,
-                              prefill_batches, evaluation, 0, behaviour);
+  PoolRows prefill = EvaluatePool(prefill_layouts, prefill_source, workload, StaticMode::kContext,
+                                  prefill_batches, evaluation, 0, behaviour);
   evaluation.latency_correction = options.decode_latency_correction;
-  Pool decode = EvaluatePool(decode_layouts, decode_source, workload, StaticMode::kGeneration,
-                             DecodeBatches(options.decode_max_batch), evaluation,
-                             options.speculation.accepted, behaviour);
+  PoolRows decode = EvaluatePool(decode_layouts, decode_source, workload, StaticMode::kGeneration,
+                                 DecodeBatches(options.decode_max_batch), evaluation,
+                                 options.speculation.accepted, behaviour);
   result.prefill_tally = prefill.tally;
   result.decode_tally = decode.tally;
-  for (const Pool* pool : {&prefill, &decode}) {
+  for (const PoolRows* pool : {&prefill, &decode}) {
     result.workers.insert(result.workers.end(), pool->workers.begin(), pool->workers.end());
   }
   if (prefill.rows.empty()) {

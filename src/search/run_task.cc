@@ -246,7 +246,6 @@ Result<TaskPoint> EvaluateDisaggregatedPoint(const ResolvedTask& resolved,
   ProjectSpeculation(decode, resolved.speculation.accepted, reference);
   DisaggregatedRow row = ComposeDisaggregated(prefill, decode, point.prefill.workers,
                                               point.decode.workers, search.factors);
-  if (reference) RoundColumns(row);
   out.row = {std::move(row), std::nullopt};
   if (task.epd.enabled) {
     IC_RETURN_IF_ERROR(AddEncoderPool(resolved, point.encoder, bench, out.row));
