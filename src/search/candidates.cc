@@ -46,14 +46,12 @@ Result<std::vector<ParallelLayout>> EnumerateLayouts(const CandidateLists& lists
     layout.moe_tp = moe_tp;
     layout.moe_ep = moe_ep;
     layout.cp = cp;
-    layouts.push_back(layout);
+    if (Contains(lists.num_gpu, layout.GpusPerWorker())) layouts.push_back(layout);
   };
   for (const std::int64_t tp : lists.tp) {
     for (const std::int64_t pp : lists.pp) {
       if (!rules.is_moe) {
-        for (const std::int64_t cp : cp_list) {
-          if (Contains(lists.num_gpu, tp * pp * cp)) add(tp, pp, 1, 1, 1, cp);
-        }
+        for (const std::int64_t cp : cp_list) add(tp, pp, 1, 1, 1, cp);
         continue;
       }
       for (const std::int64_t dp : lists.dp) {
@@ -63,8 +61,7 @@ Result<std::vector<ParallelLayout>> EnumerateLayouts(const CandidateLists& lists
           for (const std::int64_t moe_ep : lists.moe_ep) {
             if (rules.backend == Backend::kVllm && moe_tp > 1 && moe_ep > 1) continue;
             for (const std::int64_t cp : cp_list) {
-              if (dp * tp * cp != moe_tp * moe_ep) continue;
-              if (Contains(lists.num_gpu, dp * tp * pp * cp)) add(tp, pp, dp, moe_tp, moe_ep, cp);
+              if (dp * tp * cp == moe_tp * moe_ep) add(tp, pp, dp, moe_tp, moe_ep, cp);
             }
           }
         }

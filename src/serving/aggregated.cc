@@ -76,13 +76,9 @@ Result<AggregatedRow> EvaluateAggregated(const Worker& worker, const Workload& w
                               steps / progress;
   const double total_ms =
       encoder_ms + plan_of_steps.mixed_steps * mixed_ms + plan_of_steps.decode_steps * decode_ms;
-  double throughput =
-      osl > 1 && total_ms > 0 ? 1000 / total_ms * b * static_cast<double>(osl - 1) : 0;
   row.request_latency = row.ttft + row.tpot * more_tokens;
-  if (backend == Backend::kVllm && row.request_latency > 0) {
-    // Little's law: b requests in flight cannot finish faster than their own latency allows.
-    throughput = std::min(throughput, b * more_tokens * 1000 / row.request_latency);
-  }
+  // Little's law: b requests in flight cannot finish faster than their own latency allows.
+  const bool limited = backend == Backend::kVllm && row.request_latency > 0;
   const double energy = encoder.TotalEnergy() +
                         plan_of_steps.mixed_steps * mixed_cost.energy_wms() +
                         plan_of_steps.decode_steps * decode_cost.energy_wms;
@@ -97,9 +93,21 @@ Result<AggregatedRow> EvaluateAggregated(const Worker& worker, const Workload& w
   row.power_coverage = total_ms > 0 ? std::clamp(powered / total_ms, 0.0, 1.0) : 0;
 
   const double replicas = static_cast<double>(layout.pp * layout.dp);
-  row.tokens_s = throughput * replicas;
   row.concurrency = b * replicas;
-  row.seq_s = osl > 1 ? row.tokens_s / static_cast<double>(osl - 1) : 0;
+  if (worker.behaviour() == Behaviour::kReference) {
+    // Tokens after the first of each request.
+    double throughput =
+        osl > 1 && total_ms > 0 ? 1000 / total_ms * b * static_cast<double>(osl - 1) : 0;
+    if (limited) throughput = std::min(throughput, b * more_tokens * 1000 / row.request_latency);
+    row.tokens_s = throughput * replicas;
+    row.seq_s = osl > 1 ? row.tokens_s / static_cast<double>(osl - 1) : 0;
+  } else {
+    // All generated tokens, as pools count them.
+    double requests = total_ms > 0 ? 1000 / total_ms * b : 0;
+    if (limited) requests = std::min(requests, b * 1000 / row.request_latency);
+    row.seq_s = requests * replicas;
+    row.tokens_s = row.seq_s * static_cast<double>(osl);
+  }
   row.request_rate = row.seq_s;
   const auto per_gpu = [&](double rate) {
     return rate / static_cast<double>(layout.pp) / static_cast<double>(layout.tp) /
