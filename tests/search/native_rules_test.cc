@@ -169,7 +169,9 @@ TEST_F(NativeRuns, RowsAreTotallyOrdered) {
       ASSERT_GE(a.tokens_s_gpu, b.tokens_s_gpu);
       if (a.tokens_s_gpu > b.tokens_s_gpu) continue;
       ASSERT_LE(a.tpot, b.tpot);
-      if (a.tpot == b.tpot) ASSERT_LE(a.ttft, b.ttft);
+      if (a.tpot == b.tpot) {
+        ASSERT_LE(a.ttft, b.ttft);
+      }
     }
   }
 }
