@@ -12,7 +12,7 @@ ic_packages=(
   g++ cmake ninja-build ca-certificates
   libfmt-dev nlohmann-json3-dev libyaml-cpp-dev libcli11-dev libtbb-dev libeigen3-dev
   libsimdjson-dev libcurl4-openssl-dev
-  libssl-dev libzip-dev libxxhash-dev libgtest-dev libgmock-dev libbenchmark-dev
+  libssl-dev libzip-dev libxxhash-dev patchelf libgtest-dev libgmock-dev libbenchmark-dev
 )
 ic_full_packages=(clang-19 clang-tidy-19 clang-tools-19 clang-format-19 libclang-rt-19-dev git chromium)
 

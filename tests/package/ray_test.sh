@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# infercast.ray.sweep on a local Ray of two workers equals the local sweep.
+source "$(dirname "$0")/common.sh"
+
+make_venv "$work/ray-venv" "$root/tools/requirements-ray.txt"
+install_wheel "$work/ray-venv"
+cd "$work"
+RAY_USAGE_STATS_ENABLED=0 "$work/ray-venv/bin/python" "$root/tests/package/ray_test.py"
