@@ -57,9 +57,10 @@ int main(int argc, char** argv) {
   sweep.total_gpus = 8;
   const infercast::SearchResult found = OrExit(infercast::Sweep(sweep));
   const infercast::Forecast& best = found.Best().best.front();
-  std::printf("best on 8 GPUs: %s, %s: %.0f tokens/s per GPU at %.1f ms to the first token, "
-              "%.1f ms per token\n",
-              found.chosen.c_str(), best.workers.front().parallel.c_str(),
-              best.tokens_per_s_per_gpu, best.ttft_ms, best.tpot_ms);
+  std::printf(
+      "best on 8 GPUs: %s, %s: %.0f tokens/s per GPU at %.1f ms to the first token, "
+      "%.1f ms per token\n",
+      found.chosen.c_str(), best.workers.front().parallel.c_str(), best.tokens_per_s_per_gpu,
+      best.ttft_ms, best.tpot_ms);
   return 0;
 }

@@ -98,9 +98,8 @@ void BindEngine(nb::module_& m) {
           "settings"_a, "Settings as for Engine.compile.")
       .def_static("from_bytes", &SpecOf, "data"_a, "Decodes the binary form.")
       .def_static(
-          "from_json",
-          [](const std::string& text) { return OrRaise(EngineSpec::FromJson(text)); }, "text"_a,
-          "Decodes the JSON form.")
+          "from_json", [](const std::string& text) { return OrRaise(EngineSpec::FromJson(text)); },
+          "text"_a, "Decodes the JSON form.")
       .def("to_bytes", &BytesOf, "The binary form.")
       .def("to_json", &EngineSpec::ToJson, "The JSON form.")
       .def_prop_ro("model", &EngineSpec::model, "Name of the model.")
@@ -112,9 +111,8 @@ void BindEngine(nb::module_& m) {
       .def("__eq__", [](const EngineSpec& a, const EngineSpec& b) { return a == b; })
       .def("__eq__", [](const EngineSpec&, nb::handle) { return false; })
       .def("__getstate__", &BytesOf)
-      .def("__setstate__", [](EngineSpec& self, const nb::bytes& bytes) {
-        new (&self) EngineSpec(SpecOf(bytes));
-      });
+      .def("__setstate__",
+           [](EngineSpec& self, const nb::bytes& bytes) { new (&self) EngineSpec(SpecOf(bytes)); });
 
   nb::class_<Engine>(m, "Engine",
                      "The latency of single steps of a model on a system.\n\n"
@@ -191,9 +189,9 @@ void BindEngine(nb::module_& m) {
           [](const Engine& e, std::uint32_t num_prefill_requests, std::uint32_t sum_prefill_tokens,
              std::uint32_t sum_prefill_kv_tokens, std::uint32_t num_decode_requests,
              std::uint32_t sum_decode_kv_tokens) {
-            return OrRaise(e.ForwardPass(ScheduledRequests{
-                num_prefill_requests, sum_prefill_tokens, sum_prefill_kv_tokens,
-                num_decode_requests, sum_decode_kv_tokens}));
+            return OrRaise(e.ForwardPass(
+                ScheduledRequests{num_prefill_requests, sum_prefill_tokens, sum_prefill_kv_tokens,
+                                  num_decode_requests, sum_decode_kv_tokens}));
           },
           "num_prefill_requests"_a = 0, "sum_prefill_tokens"_a = 0, "sum_prefill_kv_tokens"_a = 0,
           "num_decode_requests"_a = 0, "sum_decode_kv_tokens"_a = 0,
@@ -234,11 +232,10 @@ void BindEngine(nb::module_& m) {
       .def(
           "prefill_batch",
           [](const Engine& e, nb::handle batch, nb::handle isl, nb::handle prefix) {
-            return PriceArrays(nb::make_tuple(batch, isl, prefix),
-                               [&e](const std::vector<Sizes>& s, std::span<double> out) {
-                                 return e.PrefillBatch(SpanOf(s[0]), SpanOf(s[1]), SpanOf(s[2]),
-                                                       out);
-                               });
+            return PriceArrays(nb::make_tuple(batch, isl, prefix), [&e](const std::vector<Sizes>& s,
+                                                                        std::span<double> out) {
+              return e.PrefillBatch(SpanOf(s[0]), SpanOf(s[1]), SpanOf(s[2]), out);
+            });
           },
           "batch"_a, "isl"_a, "prefix"_a = 0,
           "prefill() of arrays of integers, broadcast against each other: a float64 array of "
@@ -246,21 +243,19 @@ void BindEngine(nb::module_& m) {
       .def(
           "decode_batch",
           [](const Engine& e, nb::handle batch, nb::handle isl, nb::handle osl) {
-            return PriceArrays(nb::make_tuple(batch, isl, osl),
-                               [&e](const std::vector<Sizes>& s, std::span<double> out) {
-                                 return e.DecodeBatch(SpanOf(s[0]), SpanOf(s[1]), SpanOf(s[2]),
-                                                      out);
-                               });
+            return PriceArrays(nb::make_tuple(batch, isl, osl), [&e](const std::vector<Sizes>& s,
+                                                                     std::span<double> out) {
+              return e.DecodeBatch(SpanOf(s[0]), SpanOf(s[1]), SpanOf(s[2]), out);
+            });
           },
           "batch"_a, "isl"_a, "osl"_a = 2, "decode() of arrays, as prefill_batch.")
       .def(
           "decode_step_batch",
           [](const Engine& e, nb::handle decodes, nb::handle isl, nb::handle osl) {
-            return PriceArrays(nb::make_tuple(decodes, isl, osl),
-                               [&e](const std::vector<Sizes>& s, std::span<double> out) {
-                                 return e.DecodeStepBatch(SpanOf(s[0]), SpanOf(s[1]), SpanOf(s[2]),
-                                                          out);
-                               });
+            return PriceArrays(nb::make_tuple(decodes, isl, osl), [&e](const std::vector<Sizes>& s,
+                                                                       std::span<double> out) {
+              return e.DecodeStepBatch(SpanOf(s[0]), SpanOf(s[1]), SpanOf(s[2]), out);
+            });
           },
           "decodes"_a, "isl"_a, "osl"_a,
           "Milliseconds of decode_step() of arrays, as prefill_batch.")
@@ -268,16 +263,15 @@ void BindEngine(nb::module_& m) {
           "mixed_step_batch",
           [](const Engine& e, nb::handle context_tokens, nb::handle decodes, nb::handle isl,
              nb::handle osl, nb::handle prefix) {
-            return PriceArrays(
-                nb::make_tuple(context_tokens, decodes, isl, osl, prefix),
-                [&e](const std::vector<Sizes>& s, std::span<double> out) {
-                  std::vector<MixedShape> shapes(out.size());
-                  for (std::size_t i = 0; i < shapes.size(); ++i) {
-                    shapes[i] = Mixed(s[0].data()[i], s[1].data()[i], s[2].data()[i],
-                                      s[3].data()[i], s[4].data()[i]);
-                  }
-                  return e.MixedStepBatch(shapes, out);
-                });
+            return PriceArrays(nb::make_tuple(context_tokens, decodes, isl, osl, prefix),
+                               [&e](const std::vector<Sizes>& s, std::span<double> out) {
+                                 std::vector<MixedShape> shapes(out.size());
+                                 for (std::size_t i = 0; i < shapes.size(); ++i) {
+                                   shapes[i] = Mixed(s[0].data()[i], s[1].data()[i], s[2].data()[i],
+                                                     s[3].data()[i], s[4].data()[i]);
+                                 }
+                                 return e.MixedStepBatch(shapes, out);
+                               });
           },
           "context_tokens"_a, "decodes"_a, "isl"_a, "osl"_a, "prefix"_a = 0,
           "Milliseconds of mixed_step() of arrays, as prefill_batch.")

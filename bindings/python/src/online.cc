@@ -37,14 +37,14 @@ void BindOnline(nb::module_& m) {
              std::uint32_t sum_prefill_tokens, std::uint32_t sum_prefill_kv_tokens,
              std::uint32_t num_decode_requests, std::uint32_t sum_decode_kv_tokens,
              double wall_time_s) {
-            new (self) ForwardPassMetrics{
-                {num_prefill_requests, sum_prefill_tokens, sum_prefill_kv_tokens,
-                 num_decode_requests, sum_decode_kv_tokens},
-                wall_time_s};
+            new (self)
+                ForwardPassMetrics{{num_prefill_requests, sum_prefill_tokens, sum_prefill_kv_tokens,
+                                    num_decode_requests, sum_decode_kv_tokens},
+                                   wall_time_s};
           },
           nb::kw_only(), "num_prefill_requests"_a = 0, "sum_prefill_tokens"_a = 0,
-          "sum_prefill_kv_tokens"_a = 0, "num_decode_requests"_a = 0,
-          "sum_decode_kv_tokens"_a = 0, "wall_time_s"_a = 0.0)
+          "sum_prefill_kv_tokens"_a = 0, "num_decode_requests"_a = 0, "sum_decode_kv_tokens"_a = 0,
+          "wall_time_s"_a = 0.0)
       .def_rw("wall_time_s", &ForwardPassMetrics::wall_time_s, "Seconds.")
       .def_prop_ro("num_prefill_requests",
                    [](const ForwardPassMetrics& f) { return f.scheduled.num_prefill_requests; })
@@ -54,18 +54,18 @@ void BindOnline(nb::module_& m) {
                    [](const ForwardPassMetrics& f) { return f.scheduled.sum_prefill_kv_tokens; })
       .def_prop_ro("num_decode_requests",
                    [](const ForwardPassMetrics& f) { return f.scheduled.num_decode_requests; })
-      .def_prop_ro("sum_decode_kv_tokens", [](const ForwardPassMetrics& f) {
-        return f.scheduled.sum_decode_kv_tokens;
-      });
+      .def_prop_ro("sum_decode_kv_tokens",
+                   [](const ForwardPassMetrics& f) { return f.scheduled.sum_decode_kv_tokens; });
   m.def(
       "parse_metrics", [](const std::string& json) { return OrRaise(ParseMetrics(json)); },
       "json"_a, "Iterations from telemetry JSON: a list of lists of ForwardPassMetrics.");
 
-  nb::class_<OnlineModel>(m, "OnlineModel",
-                          "A forward-pass model that learns while serving. One thread at a time.\n\n"
-                          "Settings: max_observations, min_observations, bucket_count,\n"
-                          "min_faster_correction_factor, max_slower_correction_factor,\n"
-                          "max_batched_tokens, max_batch_size, max_kv_tokens.")
+  nb::class_<OnlineModel>(
+      m, "OnlineModel",
+      "A forward-pass model that learns while serving. One thread at a time.\n\n"
+      "Settings: max_observations, min_observations, bucket_count,\n"
+      "min_faster_correction_factor, max_slower_correction_factor,\n"
+      "max_batched_tokens, max_batch_size, max_kv_tokens.")
       .def_static(
           "from_engine",
           [](const Engine& engine, const nb::kwargs& settings) {
