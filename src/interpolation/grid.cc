@@ -189,13 +189,20 @@ class HoldSearch {
     for (std::size_t i = 0; i < query.size(); ++i) log_query_[i] = Log2Floor(query[i]);
   }
 
-  Anchors FromIndex(const HoldIndex& index) {
+  // `reach`: as the hold before it on the same line left it; see HoldReach.
+  Anchors FromIndex(const HoldIndex& index, HoldReach* reach) {
     const HoldIndex::Leaves& leaves = index.leaves();
     keys_ = leaves.keys;
     std::array<KdTree::Hit, 64> hits;
+    const double at = log_query_[query_.size() - 1];
+    double within = std::numeric_limits<double>::infinity();
+    // The points that were near the question before are no further than that and the way between.
+    if (reach != nullptr) within = (reach->distance + std::abs(at - reach->at)) * (1 + 1e-9);
     // Unusable leaves are rare: ask for exactly five, then for more, then scan.
     for (const std::size_t ask : {std::size_t{5}, hits.size()}) {
-      const std::size_t n = leaves.tree.Nearest(Log(), std::span(hits).first(ask));
+      const std::size_t n = leaves.tree.Nearest(Log(), std::span(hits).first(ask), within);
+      within = std::numeric_limits<double>::infinity();
+      if (reach != nullptr && ask == 5 && n == ask) *reach = {hits[4].distance, at};
       const Anchors found = Accept(std::span(hits).first(n));
       if (found.count == 5 || n < ask) return found;
     }
@@ -243,9 +250,9 @@ class HoldSearch {
 };
 
 ResolveResult Hold(const GridView& grid, std::span<const double> query, SolFunction sol,
-                   const HoldIndex* index) {
+                   const HoldIndex* index, HoldReach* reach) {
   HoldSearch search(grid, query, sol);
-  const Anchors anchors = index != nullptr ? search.FromIndex(*index) : search.Scan();
+  const Anchors anchors = index != nullptr ? search.FromIndex(*index, reach) : search.Scan();
   if (anchors.count == 0) return std::unexpected(Miss::kNoBoundaryAnchor);
   const std::size_t n = std::min<std::size_t>(anchors.count, 4);
   const double radius =
@@ -300,7 +307,7 @@ namespace {
 
 // The answer that a descent stands for.
 ResolveResult Answer(const GridView& grid, const Interior& inside, std::span<const double> coords,
-                     SolFunction sol, const HoldIndex* hold) {
+                     SolFunction sol, const HoldIndex* hold, HoldReach* reach) {
   switch (inside.outcome) {
     case Outcome::kValue: {
       if (inside.exact) {
@@ -317,7 +324,7 @@ ResolveResult Answer(const GridView& grid, const Interior& inside, std::span<con
       return r;
     }
     case Outcome::kOutOfRange:
-      return Hold(grid, coords, sol, hold);
+      return Hold(grid, coords, sol, hold, reach);
     case Outcome::kMiss:
       return std::unexpected(inside.miss);
   }
@@ -333,7 +340,7 @@ ResolveResult ResolveGrid(const GridView& grid, std::span<const double> coords, 
   const Interior inside = coords.size() == 2   ? Inside<2>(grid, coords, sqrt_axis, sol)
                           : coords.size() == 3 ? Inside<3>(grid, coords, sqrt_axis, sol)
                                                : Inside<4>(grid, coords, sqrt_axis, sol);
-  return Answer(grid, inside, coords, sol, hold);
+  return Answer(grid, inside, coords, sol, hold, nullptr);
 }
 
 GridLine::Fork GridLine::Locate(const GridView& level, double c) {
@@ -426,7 +433,7 @@ ResolveResult GridLine::At(double third) {
   query_[2] = third;
   const LineWalk walk{*this, *grid_.table, grid_.table->levels[grid_.level + 2].keys.data(),
                       Combination{query_, -1, sol_}};
-  return Answer(grid_, walk.Resolve(), query_, sol_, hold_);
+  return Answer(grid_, walk.Resolve(), query_, sol_, hold_, &reach_);
 }
 
 }  // namespace infercast

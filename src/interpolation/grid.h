@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -45,6 +46,13 @@ class HoldIndex {
 ResolveResult ResolveGrid(const GridView& grid, std::span<const double> coords, int sqrt_axis,
                           SolFunction sol, const HoldIndex* hold = nullptr);
 
+// How far the five leaves nearest to a question were, and where it stood on the last axis (log2).
+// It bounds the search of the next question on the same line.
+struct HoldReach {
+  double distance = std::numeric_limits<double>::infinity();
+  double at = 0;
+};
+
 // A grid of three axes asked at several places that differ in the last coordinate only: the first
 // two are looked up once. The answers are those of ResolveGrid without a square-root axis. Any
 // order of questions is right, an ascending one is fast. `grid`, `sol` and `hold` must outlive the
@@ -76,6 +84,7 @@ class GridLine {
   Fork outer_;
   std::array<Fork, 2> inner_;                   // below each branch of the outer fork
   std::array<std::array<Curve, 2>, 2> curves_;  // below each branch of the inner forks
+  HoldReach reach_;
 };
 
 }  // namespace infercast

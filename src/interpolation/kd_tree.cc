@@ -22,9 +22,9 @@ struct KdTree::Search {
   const KdTree& tree;
   const double* query;
   std::span<Hit> hits;
+  double limit;  // of squared distances worth a look
   std::size_t count = 0;
-  double limit = std::numeric_limits<double>::infinity();  // of squared distances worth a look
-  std::array<double, kMaxAxes> gap{};                      // to the box of the node, per axis
+  std::array<double, kMaxAxes> gap{};  // to the box of the node, per axis
 
   std::size_t axes() const { return Axes == 0 ? tree.axes_ : Axes; }
 
@@ -158,19 +158,21 @@ std::uint32_t KdTree::Build(std::uint32_t begin, std::uint32_t end) {
   return id;
 }
 
-std::size_t KdTree::Nearest(std::span<const double> query, std::span<Hit> hits) const {
+std::size_t KdTree::Nearest(std::span<const double> query, std::span<Hit> hits,
+                            double within) const {
   if (nodes_.empty() || hits.empty()) return 0;
+  const double limit = within * within * kSlack;
   switch (axes_) {
     case 1:
-      return Search<1>{*this, query.data(), hits}.Run();
+      return Search<1>{*this, query.data(), hits, limit}.Run();
     case 2:
-      return Search<2>{*this, query.data(), hits}.Run();
+      return Search<2>{*this, query.data(), hits, limit}.Run();
     case 3:
-      return Search<3>{*this, query.data(), hits}.Run();
+      return Search<3>{*this, query.data(), hits, limit}.Run();
     case 4:
-      return Search<4>{*this, query.data(), hits}.Run();
+      return Search<4>{*this, query.data(), hits, limit}.Run();
     default:
-      return Search<0>{*this, query.data(), hits}.Run();
+      return Search<0>{*this, query.data(), hits, limit}.Run();
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -29,7 +30,9 @@ class KdTree {
   std::uint32_t size() const { return static_cast<std::uint32_t>(order_.size()); }
 
   // Fills `hits` with the nearest points, ascending; returns how many (fewer when there are fewer).
-  std::size_t Nearest(std::span<const double> query, std::span<Hit> hits) const;
+  // A caller who knows that hits.size() points lie `within` a distance gets the same faster.
+  std::size_t Nearest(std::span<const double> query, std::span<Hit> hits,
+                      double within = std::numeric_limits<double>::infinity()) const;
 
   static double Distance(std::span<const double> a, std::span<const double> b);
 

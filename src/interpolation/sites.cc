@@ -13,6 +13,7 @@ namespace infercast {
 namespace {
 
 constexpr std::size_t kMaxSiteAxes = 3;
+constexpr std::size_t kNoGuess = std::numeric_limits<std::size_t>::max();
 
 double Log2Floor(double v) { return std::log2(std::max(v, 1e-12)); }
 
@@ -36,6 +37,24 @@ struct Point {
   }
   std::span<const double> span() const { return {values.data(), size}; }
 };
+
+// Index of the first point of a curve that is not below q. `guess` is tried first: neighbours are
+// mostly measured at the same places.
+std::size_t PlaceOn(const std::vector<SiteCurvePoint>& curve, double q, std::size_t guess) {
+  if (guess <= curve.size() && (guess == 0 || curve[guess - 1].q < q) &&
+      (guess == curve.size() || curve[guess].q >= q)) {
+    return guess;
+  }
+  const SiteCurvePoint* first = curve.data();
+  std::size_t n = curve.size();
+  while (n > 1) {
+    const std::size_t half = n / 2;
+    first += first[half - 1].q < q ? half : 0;
+    n -= half;
+  }
+  const auto at = static_cast<std::size_t>(first - curve.data());
+  return n == 1 && first->q < q ? at + 1 : at;
+}
 
 bool Covers(const SiteIndex::Site& site, double q) {
   return !site.curve.empty() && site.curve.front().q <= q && q <= site.curve.back().q;
@@ -132,8 +151,9 @@ SiteIndex::Plan SiteIndex::Prepare(std::span<const double> site) const {
 ResolveResult SiteIndex::Resolve(std::span<const double> site, double q, SolFunction sol) const {
   if (sites_.empty()) return std::unexpected(Miss::kEmptyTable);
   const auto own = Find(site);
+  std::size_t place = kNoGuess;
   if (own && (!options_.own_curve_fallback || Covers(sites_[*own], q))) {
-    return OnCurve(sites_[*own], q, sol);
+    return OnCurve(sites_[*own], q, sol, place);
   }
   // Kept per thread: after the first queries its room suffices and nothing is allocated.
   thread_local Plan plan;
@@ -145,18 +165,17 @@ ResolveResult SiteIndex::Resolve(std::span<const double> site, double q, SolFunc
 
 ResolveResult SiteIndex::Resolve(const Plan& plan, double q, SolFunction sol) const {
   if (sites_.empty()) return std::unexpected(Miss::kEmptyTable);
+  std::size_t place = kNoGuess;
   if (plan.own && (!options_.own_curve_fallback || Covers(sites_[*plan.own], q))) {
-    return OnCurve(sites_[*plan.own], q, sol);
+    return OnCurve(sites_[*plan.own], q, sol, place);
   }
   return FromNeighbours(plan, q, sol);
 }
 
-ResolveResult SiteIndex::OnCurve(const Site& site, double q, SolFunction sol) const {
+ResolveResult SiteIndex::OnCurve(const Site& site, double q, SolFunction sol,
+                                 std::size_t& place) const {
   const std::vector<SiteCurvePoint>& curve = site.curve;
-  const auto at = static_cast<std::size_t>(
-      std::lower_bound(curve.begin(), curve.end(), q,
-                       [](const SiteCurvePoint& p, double v) { return p.q < v; }) -
-      curve.begin());
+  const std::size_t at = place = PlaceOn(curve, q, place);
   Resolved r;
   if (at < curve.size() && curve[at].q == q) {
     r.latency = curve[at].latency;
@@ -263,9 +282,10 @@ ResolveResult SiteIndex::FromNeighbours(const Plan& plan, double q, SolFunction 
   double total = 0;
   Resolved r;
   r.kind = ResolveKind::kInterpolated;
+  std::size_t place = kNoGuess;
   for (std::size_t i = 0; i < count; ++i) {
     const Site& site = sites_[chosen[i]->index];
-    const ResolveResult on_curve = OnCurve(site, q, sol);
+    const ResolveResult on_curve = OnCurve(site, q, sol, place);
     if (!on_curve || !Usable(on_curve->latency)) continue;
     const double s = sol(Point(site.coords, q).span());
     if (!Usable(s)) continue;

@@ -64,7 +64,8 @@ class SiteIndex {
  private:
   std::optional<std::uint32_t> Find(std::span<const double> site) const;
   void RankOthers(Plan& plan) const;
-  ResolveResult OnCurve(const Site& site, double q, SolFunction sol) const;
+  // `place`: where on the curve to look first; set to where q was found.
+  ResolveResult OnCurve(const Site& site, double q, SolFunction sol, std::size_t& place) const;
   ResolveResult FromNeighbours(const Plan& plan, double q, SolFunction sol) const;
 
   std::vector<Site> sites_;
