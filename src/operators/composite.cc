@@ -27,6 +27,19 @@ Result<PerfResult> Sum(const std::vector<BoundOperator>& ops, const QueryContext
   return total;
 }
 
+// Whether an operator knows that no query of it finds a measurement.
+bool NeverMeasured(const BoundOperator& op) {
+  return std::visit(
+      [](const auto& bound) {
+        if constexpr (requires { bound.never_measured(); }) {
+          return bound.never_measured();
+        } else {
+          return false;
+        }
+      },
+      op.bound());
+}
+
 // A composite has no single roofline.
 void DropSol(PerfResult& result) {
   result.has_sol = false;
@@ -56,11 +69,14 @@ BoundFallback::BoundFallback(const Fallback& op, const Database& db)
     : primary_(std::make_shared<const BoundOperator>(BoundOperator::Bind(
           *op.primary,
           db.mode() == DatabaseMode::kHybrid ? db.WithMode(DatabaseMode::kSilicon) : db))),
+      never_primary_(NeverMeasured(*primary_)),
       fallback_(BindAll(op.fallback, db)) {}
 
 Result<PerfResult> BoundFallback::Query(const QueryContext& ctx) const {
-  Result<PerfResult> primary = primary_->Query(ctx);
-  if (primary || !IsMissingData(primary.error().kind)) return primary;
+  if (!never_primary_) {
+    Result<PerfResult> primary = primary_->Query(ctx);
+    if (primary || !IsMissingData(primary.error().kind)) return primary;
+  }
   Result<PerfResult> total = Sum(*fallback_, ctx);
   if (!total) return total;
   DropSol(*total);

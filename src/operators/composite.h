@@ -31,7 +31,8 @@ class BoundOverlap {
 };
 
 // The primary where it was measured, else the sum of a list. In a hybrid database an estimate of
-// the primary does not count as measured. Errors other than missing data are the answer.
+// the primary does not count as measured. Errors other than missing data are the answer. A primary
+// that knows from its binding that it was never measured is not asked.
 class BoundFallback {
  public:
   BoundFallback(const Fallback& op, const Database& db);
@@ -42,6 +43,7 @@ class BoundFallback {
 
  private:
   std::shared_ptr<const BoundOperator> primary_;
+  bool never_primary_;
   std::shared_ptr<const std::vector<BoundOperator>> fallback_;
 };
 

@@ -89,6 +89,8 @@ class MeasuredSlice {
                           std::string key);
 
   bool present() const { return view_.has_value(); }
+  // Nothing of this slice was measured, as opposed to a slice that cannot be used.
+  bool unmeasured() const { return !view_ && IsMissingData(error_.kind); }
   const GridView& view() const { return *view_; }  // only where present
   const std::string& key() const { return key_; }
 

@@ -38,6 +38,10 @@ struct Kernel {
   Calibration calibration;
 
   Kernel(const Database& db, std::uint32_t num_heads, KvQuant kv, FmhaQuant math);
+  // Every query answers that nothing was measured.
+  bool never_measured() const {
+    return flops && mode == DatabaseMode::kSilicon && slice.unmeasured();
+  }
 };
 
 // `key` names the slice within its store; `find` looks it up, and is not asked where only rooflines
@@ -50,6 +54,7 @@ class Prefill {
           const std::string& key, FunctionRef<Result<GridView>()> find);
   // Not clamped, not scaled.
   Result<PerfResult> Query(std::uint32_t b, std::uint32_t s, std::uint32_t p) const;
+  bool never_measured() const { return kernel_.never_measured(); }
 
  private:
   Kernel kernel_;
@@ -61,6 +66,7 @@ class Decode {
   Decode(const Database& db, std::uint32_t num_heads, KvQuant kv, std::optional<GemmQuant> products,
          const std::string& key, FunctionRef<Result<GridView>()> find);
   Result<PerfResult> Query(std::uint32_t b, std::uint32_t s) const;
+  bool never_measured() const { return kernel_.never_measured(); }
 
  private:
   struct Rates {

@@ -16,6 +16,7 @@ class BoundMlaModuleContext {
  public:
   BoundMlaModuleContext(const MlaModuleContext& op, const Database& db);
   Result<PerfResult> Query(const QueryContext& ctx) const;
+  bool never_measured() const { return prefill_.never_measured(); }
 
  private:
   latent::Prefill prefill_;
@@ -26,6 +27,7 @@ class BoundMlaModuleGeneration {
  public:
   BoundMlaModuleGeneration(const MlaModuleGeneration& op, const Database& db);
   Result<PerfResult> Query(const QueryContext& ctx) const;
+  bool never_measured() const { return decode_.never_measured(); }
 
  private:
   latent::Decode decode_;
