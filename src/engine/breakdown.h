@@ -29,6 +29,11 @@ struct StepCost {
     powered_ms += times * c.powered_ms;
     tier = std::max(tier, c.tier);
   }
+  void Divide(double d) {
+    latency_ms /= d;
+    energy_wms /= d;
+    powered_ms /= d;
+  }
 };
 
 struct OpEntry {

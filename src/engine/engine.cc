@@ -338,28 +338,34 @@ Result<double> Engine::PredictDecode(std::uint32_t batch, std::uint32_t isl,
   return cost.total_ms();
 }
 
+// One code path for scalar and per-operator mixed steps that are not measured as a whole.
+template <typename Parts>
+Status Engine::MixedParts(const MixedShape& shape, Parts& parts) const {
+  IC_ASSIGN(const MixedPlan plan, PlanMixed(shape, nextn_));
+  IC_RETURN_IF_ERROR(WalkContext(context_, 1, plan.shared_tokens, plan.shared_prefix,
+                                 shape.context_imbalance, Filter::kSkipAttention, std::nullopt,
+                                 Into(parts.shared)));
+  if (shape.context_tokens > 0) {
+    IC_RETURN_IF_ERROR(CheckPrefix(plan, shape));
+    IC_RETURN_IF_ERROR(WalkContext(context_, plan.prefill_batch, plan.isl - shape.prefix,
+                                   shape.prefix, shape.context_imbalance, Filter::kOnlyAttention,
+                                   std::nullopt, Into(parts.context_attention)));
+    parts.context_attention.Divide(plan.prefill_chunks);
+  }
+  if (shape.decodes > 0) {
+    IC_RETURN_IF_ERROR(WalkGeneration(generation_,
+                                      GenerationQuery(plan.decode_batch, 1, plan.decode_s,
+                                                      shape.generation_imbalance, 0, std::nullopt),
+                                      Filter::kOnlyAttention, Into(parts.decode_attention)));
+  }
+  return {};
+}
+
 Result<MixedCost> Engine::MixedStep(const MixedShape& shape) const {
   MixedCost cost;
   if (shape.context_tokens == 0 && shape.decodes == 0) return cost;
   if (is_whole_forward()) return WholeMixedStep(shape);
-  IC_ASSIGN(const MixedPlan plan, PlanMixed(shape, nextn_));
-  IC_ASSIGN(cost.shared, ContextPass(1, plan.shared_tokens, plan.shared_prefix,
-                                     shape.context_imbalance, Filter::kSkipAttention));
-  if (shape.context_tokens > 0) {
-    IC_RETURN_IF_ERROR(CheckPrefix(plan, shape));
-    IC_ASSIGN(cost.context_attention,
-              ContextPass(plan.prefill_batch, plan.isl - shape.prefix, shape.prefix,
-                          shape.context_imbalance, Filter::kOnlyAttention));
-    const double chunks = plan.prefill_chunks;
-    cost.context_attention.latency_ms /= chunks;
-    cost.context_attention.energy_wms /= chunks;
-    cost.context_attention.powered_ms /= chunks;
-  }
-  if (shape.decodes > 0) {
-    IC_ASSIGN(cost.decode_attention,
-              GenerationPass(plan.decode_batch, 1, plan.decode_s, shape.generation_imbalance,
-                             Filter::kOnlyAttention));
-  }
+  IC_RETURN_IF_ERROR(MixedParts(shape, cost));
   return cost;
 }
 
@@ -379,23 +385,7 @@ Result<MixedBreakdown> Engine::ExplainMixedStep(const MixedShape& shape) const {
     }
     return out;
   }
-  IC_ASSIGN(const MixedPlan plan, PlanMixed(shape, nextn_));
-  IC_RETURN_IF_ERROR(WalkContext(context_, 1, plan.shared_tokens, plan.shared_prefix,
-                                 shape.context_imbalance, Filter::kSkipAttention, std::nullopt,
-                                 Into(out.shared)));
-  if (shape.context_tokens > 0) {
-    IC_RETURN_IF_ERROR(CheckPrefix(plan, shape));
-    IC_RETURN_IF_ERROR(WalkContext(context_, plan.prefill_batch, plan.isl - shape.prefix,
-                                   shape.prefix, shape.context_imbalance, Filter::kOnlyAttention,
-                                   std::nullopt, Into(out.context_attention)));
-    out.context_attention.Divide(plan.prefill_chunks);
-  }
-  if (shape.decodes > 0) {
-    IC_RETURN_IF_ERROR(WalkGeneration(generation_,
-                                      GenerationQuery(plan.decode_batch, 1, plan.decode_s,
-                                                      shape.generation_imbalance, 0, std::nullopt),
-                                      Filter::kOnlyAttention, Into(out.decode_attention)));
-  }
+  IC_RETURN_IF_ERROR(MixedParts(shape, out));
   return out;
 }
 
@@ -456,31 +446,36 @@ Result<MixedCost> Engine::WholeMixedStep(const MixedShape& shape) const {
   return cost;
 }
 
+// One code path for scalar and per-operator decode steps.
+template <typename Sink>
+Status Engine::DecodeParts(std::uint32_t decodes, std::uint32_t isl, std::uint32_t osl,
+                           double generation_imbalance, Sink& sink) const {
+  const auto s = static_cast<std::uint32_t>(std::min<std::uint64_t>(
+      std::uint64_t{std::max(isl, 1U)} + std::max(osl, 1U) / 2 + 1, kU32Max));
+  return WalkGeneration(generation_,
+                        GenerationQuery(SaturatingMul(decodes, std::uint64_t{nextn_} + 1), 1, s,
+                                        generation_imbalance, 0, std::nullopt),
+                        Filter::kAll, Into(sink));
+}
+
 Result<StepCost> Engine::DecodeStep(std::uint32_t decodes, std::uint32_t isl, std::uint32_t osl,
                                     double generation_imbalance) const {
-  if (decodes == 0) return StepCost{};
-  const std::uint64_t half = std::uint64_t{is_whole_forward() ? isl : std::max(isl, 1U)};
+  StepCost cost;
+  if (decodes == 0) return cost;
   if (is_whole_forward()) {
-    return WholeGeneration(
-        decodes, static_cast<std::uint32_t>(std::min<std::uint64_t>(half + osl / 2, kU32Max)), 2);
+    const std::uint64_t middle = std::uint64_t{isl} + osl / 2;
+    return WholeGeneration(decodes,
+                           static_cast<std::uint32_t>(std::min<std::uint64_t>(middle, kU32Max)), 2);
   }
-  const auto s = static_cast<std::uint32_t>(
-      std::min<std::uint64_t>(half + std::max(osl, 1U) / 2 + 1, kU32Max));
-  return GenerationPass(SaturatingMul(decodes, std::uint64_t{nextn_} + 1), 1, s,
-                        generation_imbalance);
+  IC_RETURN_IF_ERROR(DecodeParts(decodes, isl, osl, generation_imbalance, cost));
+  return cost;
 }
 
 Result<Breakdown> Engine::ExplainDecodeStep(std::uint32_t decodes, std::uint32_t isl,
                                             std::uint32_t osl, double generation_imbalance) const {
   Breakdown out;
   if (decodes == 0) return out;
-  const auto s = static_cast<std::uint32_t>(std::min<std::uint64_t>(
-      std::uint64_t{std::max(isl, 1U)} + std::max(osl, 1U) / 2 + 1, kU32Max));
-  IC_RETURN_IF_ERROR(
-      WalkGeneration(generation_,
-                     GenerationQuery(SaturatingMul(decodes, std::uint64_t{nextn_} + 1), 1, s,
-                                     generation_imbalance, 0, std::nullopt),
-                     Filter::kAll, Into(out)));
+  IC_RETURN_IF_ERROR(DecodeParts(decodes, isl, osl, generation_imbalance, out));
   return out;
 }
 

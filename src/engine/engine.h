@@ -148,6 +148,11 @@ class Engine {
   template <typename Sink>
   Status StaticPhases(const RuntimeShape& shape, StaticMode mode, std::uint32_t stride,
                       Sink&& sink) const;
+  template <typename Parts>
+  Status MixedParts(const MixedShape& shape, Parts& parts) const;
+  template <typename Sink>
+  Status DecodeParts(std::uint32_t decodes, std::uint32_t isl, std::uint32_t osl,
+                     double generation_imbalance, Sink& sink) const;
   Result<StepCost> WholeGeneration(std::uint32_t batch, std::uint32_t isl, std::uint32_t osl) const;
   Result<MixedCost> WholeMixedStep(const MixedShape& shape) const;
   Result<double> ObservedRank(const ScheduledRequests& r) const;

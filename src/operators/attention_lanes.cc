@@ -106,4 +106,25 @@ std::optional<HeadSizeDonor> FindHeadSizeDonor(const Table& table,
   return std::nullopt;
 }
 
+std::vector<AttentionSamples> FindAttentionSamples(const Database& db, const Table& table,
+                                                   const std::vector<std::string>& lane_order,
+                                                   const AttentionKey& key) {
+  std::vector<AttentionSamples> found;
+  std::vector<double> windows = {key.window};
+  if (key.window != 0) windows.push_back(0);
+  for (const double window : windows) {
+    AttentionKey wanted = key;
+    wanted.window = window;
+    if (const auto own = FindLaneSlice(db, table, lane_order, wanted)) {
+      found.push_back({wanted, *own, false});
+    }
+    if (!db.policy().xshape) continue;
+    if (const auto donor = FindHeadSizeDonor(table, lane_order, wanted)) {
+      wanted.head_size = donor->head_size;
+      found.push_back({wanted, donor->slice, true});
+    }
+  }
+  return found;
+}
+
 }  // namespace infercast

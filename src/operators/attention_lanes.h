@@ -49,4 +49,16 @@ std::optional<HeadSizeDonor> FindHeadSizeDonor(const Table& table,
                                                const std::vector<std::string>& lane_order,
                                                const AttentionKey& key);
 
+// The slices an estimate may draw on, in falling preference: those of the operator's own window,
+// then, where it has one, those without a window; of each the own head size, then, where shapes may
+// be borrowed, the donor's.
+struct AttentionSamples {
+  AttentionKey key;  // of the slice
+  LaneSlice slice;
+  bool borrowed = false;
+};
+std::vector<AttentionSamples> FindAttentionSamples(const Database& db, const Table& table,
+                                                   const std::vector<std::string>& lane_order,
+                                                   const AttentionKey& key);
+
 }  // namespace infercast

@@ -77,41 +77,33 @@ BoundGenerationAttention::BoundGenerationAttention(const GenerationAttention& op
     estimate_ = EstimateLadder({{.samples = Calibration(table.error())}});
     return;
   }
-  AttentionKey key{.formats = {ToString(op.kv_cache_dtype)},
-                   .kv_heads = slice_kv_heads_,
-                   .head_size = double(op.head_size),
-                   .window = double(op.window_size)};
-  const auto name = [&](const LaneSlice& slice) {
-    return fmt::format("generation attention {} {}", slice.lane, key.ToString());
+  const AttentionKey key{.formats = {ToString(op.kv_cache_dtype)},
+                         .kv_heads = slice_kv_heads_,
+                         .head_size = double(op.head_size),
+                         .window = double(op.window_size)};
+  const auto name = [](const AttentionKey& of, const LaneSlice& slice) {
+    return fmt::format("generation attention {} {}", slice.lane, of.ToString());
   };
   if (mode_ != DatabaseMode::kEmpirical) {
     const auto slice = FindLaneSlice(db, **table, op.lane_order, key);
-    slice_ =
-        slice ? MeasuredSlice(db, slice->view, -1, name(*slice)) : MeasuredSlice(slice.error());
+    slice_ = slice ? MeasuredSlice(db, slice->view, -1, name(key, *slice))
+                   : MeasuredSlice(slice.error());
   }
   if (mode_ == DatabaseMode::kSilicon) return;
 
   std::vector<EstimateLadder::Rung> rungs;
-  std::vector<double> windows = {key.window};
-  if (key.window != 0) windows.push_back(0);
-  for (const double window : windows) {
-    key.window = window;
-    key.head_size = op.head_size;
+  for (const AttentionSamples& source : FindAttentionSamples(db, **table, op.lane_order, key)) {
     GenerationAttentionRoofline roofline = roofline_;
-    roofline.window = window;
-    if (const auto own = FindLaneSlice(db, **table, op.lane_order, key)) {
-      rungs.push_back({.samples = SamplesOf(db, name(*own), own->view, roofline, slice_kv_heads_)});
+    roofline.window = source.key.window;
+    roofline.head_size = source.key.head_size;
+    const std::string source_name = name(source.key, source.slice);
+    EstimateLadder::Rung rung;
+    rung.samples = SamplesOf(db, source_name, source.slice.view, roofline, slice_kv_heads_);
+    if (source.borrowed) {
+      rung.tier = Tier::kXshape;
+      rung.donor = source_name;
     }
-    if (!db.policy().xshape) continue;
-    if (const auto donor = FindHeadSizeDonor(**table, op.lane_order, key)) {
-      key.head_size = donor->head_size;
-      roofline.head_size = donor->head_size;
-      const std::string donor_name = name(donor->slice);
-      rungs.push_back(
-          {.samples = SamplesOf(db, donor_name, donor->slice.view, roofline, slice_kv_heads_),
-           .tier = Tier::kXshape,
-           .donor = donor_name});
-    }
+    rungs.push_back(std::move(rung));
   }
   estimate_ = EstimateLadder(std::move(rungs));
 }
