@@ -6,6 +6,7 @@ infercast program:
 
     python tools/compare_estimates.py --infercast ./infercast [--relative 1e-9] [--output table.csv]
 
+With --output, configurations that the file already holds are not asked again: an interrupted run goes on where it was.
 Every model is asked on every system with every backend at tensor parallelism 1 and 8, aggregated serving, one batch. Both
 sides must give the same figures, or both must say that the model does not fit or was not measured.
 """
@@ -15,6 +16,7 @@ import csv
 import itertools
 import json
 import logging
+import os
 import subprocess
 import sys
 
@@ -67,14 +69,23 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--infercast", required=True, help="the program")
     parser.add_argument("--relative", type=float, default=1e-9)
-    parser.add_argument("--output", help="CSV of all configurations")
+    parser.add_argument("--output", help="CSV of all configurations; asked ones are kept")
     options = parser.parse_args()
     logging.disable(logging.CRITICAL)
     from aiconfigurator.cli.api import cli_estimate
 
+    header = ["model", "system", "backend", "tp", "verdict", "difference", "ours", "reference"]
     rows = []
-    wrong = 0
+    if options.output and os.path.exists(options.output):
+        with open(options.output, newline="", encoding="utf-8") as table:
+            rows = list(csv.reader(table))[1:]
+    elif options.output:
+        with open(options.output, "w", newline="", encoding="utf-8") as table:
+            csv.writer(table).writerow(header)
+    known = {tuple(row[:4]) for row in rows}
     for model, system, backend, tp in itertools.product(MODELS, SYSTEMS, BACKENDS, TENSOR_PARALLEL):
+        if (model, system, backend, str(tp)) in known:
+            continue
         a, our_error = ours(options.infercast, model, system, backend, tp)
         b, their_error = theirs(cli_estimate, model, system, backend, tp)
         if a and b:
@@ -84,14 +95,12 @@ def main():
             difference, verdict = "", "DIFFERENT"
         else:
             difference, verdict = "", "same error" if same_error(our_error, their_error) else "DIFFERENT"
-        wrong += verdict == "DIFFERENT"
         rows.append([model, system, backend, tp, verdict, difference, a or our_error, b or their_error])
         print(*rows[-1][:6], "" if verdict.startswith("same") else rows[-1][6:], flush=True)
-    if options.output:
-        with open(options.output, "w", newline="", encoding="utf-8") as out:
-            writer = csv.writer(out)
-            writer.writerow(["model", "system", "backend", "tp", "verdict", "difference", "ours", "reference"])
-            writer.writerows(rows)
+        if options.output:
+            with open(options.output, "a", newline="", encoding="utf-8") as table:
+                csv.writer(table).writerow(rows[-1])
+    wrong = sum(row[4] == "DIFFERENT" for row in rows)
     print(f"{len(rows)} configurations, {len(rows) - wrong} agree, {wrong} differ")
     return 1 if wrong else 0
 
