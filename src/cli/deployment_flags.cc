@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cmath>
+#include <charconv>
 #include <cstdlib>
 
 #include "cli/named_option.h"
@@ -22,6 +22,12 @@ Status ParseOptional(const std::optional<std::string>& text, std::optional<E>& o
 
 }  // namespace
 
+void DeclareIgnored(CLI::App& command) {
+  // Hidden: other programs' scripts pass them.
+  command.add_flag("--debug,--no-color")->group("");
+  command.add_option("--log-level,--engine-step-backend")->group("");
+}
+
 void DeploymentFlags::Declare(CLI::App& command) {
   command
       .add_option("--model,--model-path", model,
@@ -38,6 +44,13 @@ void DeploymentFlags::Declare(CLI::App& command) {
   command.add_option("--attention-backend", attention_backend,
                      "Attention kernel: fa3, triton, trtllm_mha, flashinfer, fla, default");
   command.add_option("--moe-backend", moe_backend, "Expert kernel: deepep_moe, megamoe");
+  command
+      .add_option("--forward-model", forward_model,
+                  "op_level (sum of operators) or fpm (whole forward passes as measured)")
+      ->capture_default_str();
+  command.add_flag("--disable-encoder-dp", encoder_tensor_parallel,
+                   "Shard the image encoder instead of splitting its batch");
+  DeclareIgnored(command);
 }
 
 Result<DeploymentRequest> DeploymentFlags::Request(const CliContext& context) const {
@@ -62,38 +75,29 @@ Result<DeploymentRequest> DeploymentFlags::Request(const CliContext& context) co
   return request;
 }
 
-Result<Speculation> DeploymentFlags::SpeculationOf(const ModelConfig& config) const {
-  Speculation speculation;
-  if (nextn == "auto") {
-    speculation.nextn = config.draft_layers;
-  } else {
-    try {
-      std::size_t used = 0;
-      speculation.nextn = std::stoll(nextn, &used);
-      if (used != nextn.size()) speculation.nextn = -1;
-    } catch (const std::exception&) {
-      speculation.nextn = -1;
-    }
-  }
-  if (speculation.nextn < 0 || speculation.nextn > 1000) {
+Result<std::optional<std::int64_t>> DeploymentFlags::Nextn() const {
+  if (nextn == "auto") return std::nullopt;
+  std::int64_t tokens = 0;
+  const char* end = nextn.data() + nextn.size();
+  const auto [stop, problem] = std::from_chars(nextn.data(), end, tokens);
+  if (problem != std::errc() || stop != end || tokens < 0 || tokens > 1000) {
     return Fail(ErrorKind::kInvalidArgument,
                 fmt::format("--nextn is '{}': expected a number of draft tokens or auto", nextn));
   }
-  if (speculation.nextn == 0) return speculation;
-  if (!nextn_accepted) {
+  if (tokens > 0 && !nextn_accepted) {
     return Fail(ErrorKind::kInvalidArgument,
                 fmt::format("--nextn {} needs --nextn-accepted: the expected number of accepted "
                             "draft tokens per step (0 to {})",
-                            nextn, speculation.nextn));
+                            tokens, tokens));
   }
-  const double accepted = *nextn_accepted;
-  if (!std::isfinite(accepted) || accepted < 0 ||
-      accepted > static_cast<double>(speculation.nextn)) {
-    return Fail(ErrorKind::kInvalidArgument, fmt::format("--nextn-accepted is {}: expected 0 to {}",
-                                                         accepted, speculation.nextn));
-  }
-  speculation.accepted = accepted;
-  return speculation;
+  return tokens;
+}
+
+Result<ForwardModel> DeploymentFlags::Forward() const {
+  if (forward_model == "op_level") return ForwardModel::kOperators;
+  if (forward_model == "fpm") return ForwardModel::kWholeForward;
+  return Fail(ErrorKind::kUnknownName,
+              fmt::format("unknown forward model '{}'; known: op_level, fpm", forward_model));
 }
 
 void WorkloadFlags::Declare(CLI::App& command) {
@@ -132,6 +136,7 @@ Result<Surroundings> OpenSurroundings(const CliContext& context) {
   if (context.systems_paths) list = *context.systems_paths;
   IC_ASSIGN(std::vector<std::filesystem::path> roots, ResolveSystemsPaths(list));
   CheckpointSearch checkpoints;
+  if (context.behaviour == Behaviour::kNative) checkpoints.unlisted = UnlistedArchitecture::kMap;
   for (const char* name : {"INFERCAST_MODEL_CONFIGS_PATH", "AICONFIGURATOR_MODEL_CONFIGS_PATH"}) {
     if (const char* dir = std::getenv(name); dir != nullptr && *dir != 0) {
       checkpoints.config_dirs.emplace_back(dir);

@@ -20,6 +20,9 @@ class App;
 
 namespace infercast {
 
+// Accepts, without any effect, flags that only steer how the reference runs and logs.
+void DeclareIgnored(CLI::App& command);
+
 // --model, the choice of measurements, number formats, speculation, kernels.
 struct DeploymentFlags {
   DatabaseFlags database;
@@ -29,12 +32,17 @@ struct DeploymentFlags {
   std::optional<double> nextn_accepted;
   std::optional<std::string> attention_backend;
   std::optional<std::string> moe_backend;
+  std::string forward_model = "op_level";
+  bool encoder_tensor_parallel = false;  // else the encoder's batch is split over the ranks
 
   void Declare(CLI::App& command);
   // The request of one backend. kUnknownName, kInvalidArgument for a bad value.
   Result<DeploymentRequest> Request(const CliContext& context) const;
-  // Draft depth and acceptance; `model` resolves "auto".
-  Result<Speculation> SpeculationOf(const ModelConfig& model) const;
+  // --nextn: a number of draft tokens, or absent for "auto". kInvalidArgument for anything else,
+  // and where an acceptance that is needed is missing.
+  Result<std::optional<std::int64_t>> Nextn() const;
+  // --forward-model.
+  Result<ForwardModel> Forward() const;
 };
 
 // --isl, --osl, --prefix and images.
@@ -55,6 +63,8 @@ struct LayoutFlags {
 
   void Declare(CLI::App& command);
   bool given() const { return tp || pp || dp || moe_tp || moe_ep || cp; }
+  // Whether the width of the experts was left open.
+  bool experts_open() const { return !moe_tp && !moe_ep; }
   ParallelLayout Layout() const;
 };
 
@@ -63,7 +73,8 @@ struct Surroundings {
   SystemsCatalog systems;
   CheckpointSearch checkpoints;
 };
-// kDataRoot when the data package is needed and has not been fetched.
+// kDataRoot when the data package is needed and has not been fetched. Architectures that no family
+// lists are mapped to a generic builder, save in reference behaviour.
 Result<Surroundings> OpenSurroundings(const CliContext& context);
 
 }  // namespace infercast

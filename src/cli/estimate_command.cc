@@ -1,3 +1,4 @@
+// Options of an estimate, and what is filled in where the user left sizes open.
 #include "cli/estimate_command.h"
 
 #include <fmt/format.h>
@@ -5,290 +6,317 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
-#include <nlohmann/json.hpp>
 
 #include "cli/deployment_flags.h"
-#include "serving/deployment.h"
-#include "serving/disaggregated.h"
+#include "cli/estimate_output.h"
+#include "cli/named_option.h"
+#include "search/estimate_point.h"
+#include "search/workbench.h"
 
 namespace infercast {
 
 namespace {
 
-using nlohmann::ordered_json;
+// The widest worker that is tried when no parallelism is given.
+constexpr std::int64_t kWidestGuess = 16;
 
 struct EstimateFlags {
   DeploymentFlags deployment;
   WorkloadFlags workload{1024, 1024};
   LayoutFlags layout;
   std::string mode = "agg";
+  std::optional<std::string> decode_system;
   std::int64_t batch = 128;
   std::optional<std::int64_t> ctx_tokens;
   std::optional<double> memory_fraction;
   std::optional<std::int64_t> max_seq_len;
   std::uint32_t stride = kDecodeStride;
-  bool detail = false;
+  PoolSizes prefill, decode;
+  AfdSizes afd;
+  std::string pipeline = "optimistic";
+  std::string phase = "decode";
+  bool boundary_on_ffn = false;
+  bool encoder_pool = false;
+  std::optional<std::int64_t> encoder_tp, encoder_batch, encoder_workers;
+  std::string detail;
+  // Options that only make sense in some modes.
+  std::vector<CLI::Option*> pool_options, afd_options, static_options, encoder_options;
+  CLI::Option* detail_option = nullptr;
 };
 
-// A phase of the answer with its operators, for --detail.
-struct Section {
-  std::string title;
-  Breakdown operators;
+void DeclarePool(CLI::App& command, const std::string& role, PoolSizes& sizes,
+                 std::vector<CLI::Option*>& options) {
+  const std::string p = role.substr(0, 1);
+  const std::string group = "Pool of " + role + " workers (disagg)";
+  const auto add = [&](const char* name, const char* alias, auto& value, const char* text) {
+    options.push_back(
+        command.add_option(fmt::format("--{}-{},--{}-{}", role, name, p, alias), value, text)
+            ->group(group));
+  };
+  add("tp-size", "tp", sizes.tp, "Tensor parallelism (default: --tp-size)");
+  add("pp-size", "pp", sizes.pp, "Pipeline parallelism (default: --pp-size)");
+  add("attention-dp-size", "dp", sizes.dp, "Attention data parallelism");
+  add("moe-tp-size", "etp", sizes.moe_tp, "Tensor parallelism of the experts");
+  add("moe-ep-size", "ep", sizes.moe_ep, "Expert parallelism");
+  add("batch-size", "bs", sizes.batch, "Requests in flight per rank");
+  add("num-workers", "workers", sizes.workers, "Workers of the pool");
+  add("free-gpu-memory-fraction", "memory-fraction", sizes.memory_fraction,
+      "Share of GPU memory for the engine");
+  add("max-seq-len", "max-seq", sizes.max_seq_len, "Longest sequence");
+}
+
+void DeclareAfd(CLI::App& command, EstimateFlags& flags) {
+  const auto add = [&](const char* names, auto& value, const char* text) {
+    CLI::Option* option =
+        command.add_option(names, value, text)->group("Attention/FFN disaggregation (afd)");
+    flags.afd_options.push_back(option);
+    return option;
+  };
+  add("--n-a-nodes", flags.afd.n_a_nodes, "Nodes of the attention side");
+  add("--n-f-nodes", flags.afd.n_f_nodes, "Nodes of the feed-forward side");
+  add("--a-tp-size", flags.afd.a_tp, "GPUs of one attention worker")->capture_default_str();
+  add("--a-batch-size", flags.afd.a_batch, "Requests of one attention worker")
+      ->capture_default_str();
+  add("--f-moe-ep-size", flags.afd.f_moe_ep, "Expert parallelism")->capture_default_str();
+  add("--num-microbatches", flags.afd.microbatches, "Micro-batches that take turns")
+      ->capture_default_str();
+  add("--pipeline-model", flags.pipeline, "optimistic, conservative or serial")
+      ->capture_default_str();
+  add("--comm-overhead-factor", flags.afd.comm_overhead_factor, "Factor on the transfers")
+      ->capture_default_str();
+  add("--afd-phase", flags.phase, "prefill, decode or both")->capture_default_str();
+  const auto flag = [&](const char* names, bool& value, const char* text) {
+    flags.afd_options.push_back(
+        command.add_flag(names, value, text)->group("Attention/FFN disaggregation (afd)"));
+  };
+  flag("--afd-combined-with-pd,!--no-afd-combined-with-pd", flags.afd.combined_with_pd,
+       "Ordinary workers serve the other phase (default)");
+  flag("--boundary-on-ffn", flags.boundary_on_ffn, "Norms and logits on the feed-forward side");
+}
+
+// Options that were given though the mode has no use for them.
+Status CheckModeOptions(const EstimateFlags& flags, EstimateMode mode) {
+  const auto refuse = [](const std::vector<CLI::Option*>& options, const char* needs) -> Status {
+    for (const CLI::Option* option : options) {
+      if (option->count() > 0) {
+        return Fail(ErrorKind::kUsage,
+                    fmt::format("{} goes with {} only", option->get_name(), needs));
+      }
+    }
+    return {};
+  };
+  if (mode != EstimateMode::kDisagg) {
+    IC_RETURN_IF_ERROR(refuse(flags.pool_options, "--estimate-mode disagg"));
+  }
+  if (mode != EstimateMode::kAfd) {
+    IC_RETURN_IF_ERROR(refuse(flags.afd_options, "--estimate-mode afd"));
+  }
+  if (mode == EstimateMode::kAgg || mode == EstimateMode::kDisagg) {
+    IC_RETURN_IF_ERROR(refuse(flags.static_options, "the static modes"));
+  }
+  if (!flags.encoder_pool) IC_RETURN_IF_ERROR(refuse(flags.encoder_options, "--encoder-pool"));
+  if (flags.encoder_pool && mode != EstimateMode::kAgg && mode != EstimateMode::kDisagg) {
+    return Fail(ErrorKind::kUsage, "--encoder-pool goes with the modes agg and disagg only");
+  }
+  return {};
+}
+
+Result<EstimateRequest> RequestOf(const EstimateFlags& flags, const CliContext& context) {
+  EstimateRequest request;
+  IC_ASSIGN(request.mode, ParseNamed<EstimateMode>(flags.mode));
+  IC_RETURN_IF_ERROR(CheckModeOptions(flags, request.mode));
+  IC_ASSIGN(const DeploymentRequest deploy, flags.deployment.Request(context));
+  request.model = deploy.model;
+  request.system = deploy.system;
+  request.decode_system = flags.decode_system;
+  request.backend = deploy.backend;
+  request.version = deploy.version;
+  request.database_mode = deploy.mode;
+  request.policy = deploy.policy;
+  request.workload = flags.workload.workload;
+  request.encoder_data_parallel = !flags.deployment.encoder_tensor_parallel;
+  request.layout = flags.layout.Layout();
+  request.batch = flags.batch;
+  request.ctx_tokens = flags.ctx_tokens;
+  request.stride = flags.stride;
+  request.prefill = flags.prefill;
+  request.decode = flags.decode;
+  request.afd = flags.afd;
+  IC_ASSIGN(request.afd.pipeline, ParseNamed<AfdPipeline>(flags.pipeline));
+  IC_ASSIGN(request.afd.phase, ParseNamed<AfdPhase>(flags.phase));
+  request.afd.boundary_on_attn = !flags.boundary_on_ffn;
+  request.epd.enabled = flags.encoder_pool;
+  request.encoder_tp = flags.encoder_tp;
+  request.encoder_batch = flags.encoder_batch;
+  request.encoder_workers = flags.encoder_workers;
+  request.quant = deploy.build.quant;
+  IC_ASSIGN(request.nextn, flags.deployment.Nextn());
+  request.nextn_accepted = flags.deployment.nextn_accepted;
+  request.memory_fraction = flags.memory_fraction;
+  request.max_seq_len = flags.max_seq_len;
+  request.attention_backend = flags.deployment.attention_backend;
+  request.moe_backend = flags.deployment.moe_backend;
+  IC_ASSIGN(request.forward_model, flags.deployment.Forward());
+  request.behaviour = context.behaviour;
+  request.allow_unlisted_versions = deploy.allow_unlisted;
+  return request;
+}
+
+// A pool whose batch or workers were left open gets the plainest ones.
+void FillPools(EstimateRequest& request, std::vector<std::string>& notes) {
+  const auto fill = [&](std::optional<std::int64_t>& value, std::int64_t plain, const char* flag) {
+    if (value) return;
+    value = plain;
+    notes.push_back(fmt::format("no {} given: {}", flag, plain));
+  };
+  fill(request.prefill.batch, 1, "--prefill-batch-size");
+  fill(request.prefill.workers, 1, "--prefill-num-workers");
+  fill(request.decode.batch, request.batch, "--decode-batch-size");
+  fill(request.decode.workers, 1, "--decode-num-workers");
+}
+
+std::int64_t WidthOf(const ParallelLayout& shared, const PoolSizes& own) {
+  return own.tp.value_or(shared.tp) * own.dp.value_or(shared.dp) * shared.cp;
+}
+
+// One way to fill what was left open, and how it is told.
+struct Guess {
+  EstimateRequest request;
+  std::string note;
 };
 
-ordered_json LayoutJson(const ParallelLayout& layout) {
-  return {{"tp_size", layout.tp},
-          {"pp_size", layout.pp},
-          {"attention_dp_size", layout.dp},
-          {"cp_size", layout.cp},
-          {"moe_tp_size", layout.moe_tp.value_or(1)},
-          {"moe_ep_size", layout.moe_ep.value_or(1)},
-          {"parallel", ParallelText(layout)}};
-}
-
-ordered_json OperatorsJson(const Breakdown& breakdown) {
-  ordered_json list = ordered_json::array();
-  for (const OpEntry& e : breakdown.entries) {
-    ordered_json op = {{"name", e.name},
-                       {"latency_ms", e.latency_ms},
-                       {"energy_wms", e.energy_wms},
-                       {"source", ToString(e.source)},
-                       {"origin", ToString(e.origin.kind)}};
-    if (e.origin.octaves > 0) op["octaves_beyond_measurements"] = e.origin.octaves;
-    if (e.origin.source != nullptr) {
-      op["measured_in"] = {{"version", e.origin.source->version},
-                           {"channel", ToString(e.origin.source->channel)}};
+// The requests that the user may have meant, best first: experts whole on their ranks, else split
+// over them. One, as it is, when nothing is open.
+std::vector<Guess> ExpertGuesses(const EstimateRequest& request, bool experts_open) {
+  if (!experts_open) return {{request, ""}};
+  std::vector<Guess> guesses;
+  for (const bool whole : {true, false}) {
+    Guess guess{request, whole ? "no expert width given: each rank holds whole experts"
+                               : "no expert width given: each expert is split over the ranks"};
+    const auto set = [&](auto& sizes, std::int64_t width) {
+      sizes.moe_tp = whole ? 1 : width;
+      sizes.moe_ep = whole ? width : 1;
+    };
+    if (request.mode == EstimateMode::kDisagg) {
+      set(guess.request.prefill, WidthOf(request.layout, request.prefill));
+      set(guess.request.decode, WidthOf(request.layout, request.decode));
+      guess.note += fmt::format(" ({} {} and {})", whole ? "ep" : "etp",
+                                WidthOf(request.layout, request.prefill),
+                                WidthOf(request.layout, request.decode));
+    } else {
+      set(guess.request.layout, request.layout.AttentionWidth());
+      guess.note += fmt::format(" ({} {})", whole ? "ep" : "etp", request.layout.AttentionWidth());
     }
-    if (e.tier != Tier::kSilicon) op["estimation_tier"] = ToString(e.tier);
-    list.push_back(std::move(op));
+    guesses.push_back(std::move(guess));
   }
-  return list;
+  return guesses;
 }
 
-std::string OperatorTable(const Section& section) {
-  const double total = section.operators.TotalLatency();
-  std::string text = fmt::format("\n{} ({:.3f} ms)\n", section.title, total);
-  text += fmt::format("  {:<34} {:>11} {:>7}  {}\n", "operator", "ms", "share", "from");
-  for (const OpEntry& e : section.operators.entries) {
-    std::string from(ToString(e.origin.kind));
-    if (e.origin.octaves > 0) from += fmt::format(" by 2^{:.1f}", e.origin.octaves);
-    if (e.origin.source != nullptr && e.origin.source->channel != SourceChannel::kPrimary) {
-      from += fmt::format(", version {}", e.origin.source->version);
+// The first guess that answers; else the error of the first one.
+Result<PointEstimate> FirstAnswer(const std::vector<Guess>& guesses, EstimateRequest& chosen,
+                                  std::vector<std::string>& notes, Workbench& bench) {
+  std::optional<Error> first;
+  for (const Guess& guess : guesses) {
+    Result<PointEstimate> point = EstimatePoint(guess.request, bench);
+    if (point) {
+      chosen = guess.request;
+      if (!guess.note.empty()) notes.push_back(guess.note);
+      return point;
     }
-    text += fmt::format("  {:<34} {:>11.4f} {:>6.1f}%  {}\n", e.name, e.latency_ms,
-                        total > 0 ? e.latency_ms / total * 100 : 0, from);
+    if (!first) first = point.error();
+    // A layout that does not fit is an answer; a layout that cannot be built or priced is not.
+    if (point.error().kind == ErrorKind::kDoesNotFit) break;
   }
-  return text;
+  return std::unexpected(*first);
 }
 
-std::string Head(const Deployment& deployment, const WorkerRow& row, const Workload& workload) {
-  const WorkerIdentity& id = *row.worker;
-  return fmt::format(
-      "{} on {} x {} ({} {}), {}\n  isl {}, osl {}{}, weights {}, KV cache {}\n\n",
-      deployment.model().name, row.num_total_gpus, id.system, ToString(id.backend), id.version,
-      id.parallel, workload.isl, workload.osl,
-      workload.prefix > 0 ? fmt::format(", prefix {}", workload.prefix) : std::string(),
-      ToString(id.quant.gemm), ToString(id.quant.kv));
-}
-
-std::string MemoryText(const MemoryUsage& m, double capacity_gib) {
-  return fmt::format(
-      "\nmemory per GPU (GiB)\n"
-      "  weights       {:>9.2f}\n  activations   {:>9.2f}\n  KV cache      {:>9.2f}\n"
-      "  communication {:>9.2f}\n  runtime       {:>9.2f}\n  total         {:>9.2f} of {:.2f}\n",
-      m.weights, m.activations, m.kvcache, m.nccl, m.others, m.total, capacity_gib);
-}
-
-ordered_json MemoryJson(const MemoryUsage& m, double capacity_gib) {
-  return {{"total", m.total},        {"weights", m.weights}, {"activations", m.activations},
-          {"kvcache", m.kvcache},    {"nccl", m.nccl},       {"others", m.others},
-          {"capacity", capacity_gib}};
-}
-
-ordered_json FiguresJson(const WorkerRow& row) {
-  return {{"ttft_ms", row.ttft},
-          {"tpot_ms", row.tpot},
-          {"request_latency_ms", row.request_latency},
-          {"tokens_per_s", row.tokens_s},
-          {"tokens_per_s_per_gpu", row.tokens_s_gpu},
-          {"tokens_per_s_per_user", row.tokens_s_user},
-          {"requests_per_s", row.seq_s},
-          {"concurrency", row.concurrency},
-          {"encoder_latency_ms", row.encoder_latency},
-          {"power_w", row.power_coverage >= 0.9 ? ordered_json(row.power_w) : ordered_json()},
-          {"num_total_gpus", row.num_total_gpus}};
-}
-
-std::string FiguresText(const WorkerRow& row) {
-  return fmt::format(
-      "  time to first token   {:>12.3f} ms\n"
-      "  time per output token {:>12.3f} ms\n"
-      "  request latency       {:>12.3f} ms\n"
-      "  tokens/s              {:>12.2f}   ({:.2f} per GPU, {:.2f} per user)\n"
-      "  requests/s            {:>12.3f}   (concurrency {:.0f})\n",
-      row.ttft, row.tpot, row.request_latency, row.tokens_s, row.tokens_s_gpu, row.tokens_s_user,
-      row.seq_s, row.concurrency);
-}
-
-Result<std::vector<Section>> Explain(const Worker& worker, const Workload& workload,
-                                     std::int64_t batch, std::int64_t ctx, StaticMode mode,
-                                     bool aggregated, const AggregatedRow* row,
-                                     std::uint32_t stride) {
-  std::vector<Section> sections;
-  const auto isl = static_cast<std::uint32_t>(workload.isl + worker.VisualTokensOf(workload));
-  const auto osl = static_cast<std::uint32_t>(workload.osl);
-  if (mode != StaticMode::kGeneration) {
-    IC_ASSIGN(Breakdown encoder, worker.Encode(workload, batch));
-    if (!encoder.entries.empty()) sections.push_back({"encoder", std::move(encoder)});
-  }
-  if (aggregated) {
-    MixedShape mixed;
-    mixed.context_tokens = static_cast<std::uint32_t>(ctx);
-    mixed.decodes = static_cast<std::uint32_t>(row->mixed_decodes);
-    mixed.isl = isl;
-    mixed.osl = osl;
-    mixed.prefix = static_cast<std::uint32_t>(workload.prefix);
-    IC_ASSIGN(MixedBreakdown steps, worker.engine().ExplainMixedStep(mixed));
-    Breakdown all = std::move(steps.shared);
-    for (const Breakdown* part : {&steps.context_attention, &steps.decode_attention}) {
-      for (const OpEntry& e : part->entries) all.Add(e);
+// No parallelism given: the smallest tensor parallelism that holds the weights and the requests.
+Result<PointEstimate> SmallestAnswer(EstimateRequest& request, bool moe,
+                                     std::vector<std::string>& notes, Workbench& bench) {
+  std::optional<Error> last;
+  for (std::int64_t tp = 1; tp <= kWidestGuess; tp *= 2) {
+    EstimateRequest wide = request;
+    wide.layout.tp = tp;
+    EstimateRequest chosen;
+    std::vector<std::string> ignored;
+    Result<PointEstimate> point = FirstAnswer(ExpertGuesses(wide, moe), chosen, ignored, bench);
+    if (!point) {
+      last = point.error();
+      continue;
     }
-    sections.push_back({"step with prefill", std::move(all)});
-    if (row->decode_batch > 0) {
-      IC_ASSIGN(Breakdown decode, worker.engine().ExplainDecodeStep(
-                                      static_cast<std::uint32_t>(row->decode_batch), isl, osl));
-      sections.push_back({"decode step", std::move(decode)});
+    if (point->out_of_memory || point->kv_warning) {
+      last = Error{ErrorKind::kDoesNotFit,
+                   fmt::format("{} with {} requests of {} + {} tokens does not fit on one worker "
+                               "of up to {} GPUs of {}; lower --batch-size or give --tp-size and "
+                               "--pp-size",
+                               request.model, request.batch, request.workload.isl,
+                               request.workload.osl, kWidestGuess, request.system)};
+      continue;
     }
-    return sections;
-  }
-  RuntimeShape shape;
-  shape.batch_size = static_cast<std::uint32_t>(batch);
-  shape.isl = isl;
-  shape.osl = osl;
-  shape.prefix = static_cast<std::uint32_t>(workload.prefix);
-  IC_ASSIGN(StaticBreakdown breakdown, worker.engine().ExplainStatic(shape, mode, stride));
-  if (mode != StaticMode::kGeneration) {
-    sections.push_back({"prefill", std::move(breakdown.context)});
-  }
-  if (mode != StaticMode::kContext) {
-    sections.push_back({"decode, all output tokens", std::move(breakdown.generation)});
-  }
-  return sections;
-}
-
-Result<int> Run(const EstimateFlags& flags, CliContext& context) {
-  std::optional<StaticMode> mode;
-  if (flags.mode == "static") mode = StaticMode::kBoth;
-  if (flags.mode == "static_ctx") mode = StaticMode::kContext;
-  if (flags.mode == "static_gen") mode = StaticMode::kGeneration;
-  if (!mode && flags.mode != "agg") {
-    return Fail(ErrorKind::kUsage,
-                fmt::format("unknown --estimate-mode '{}': use agg, static, static_ctx, static_gen",
-                            flags.mode));
-  }
-  IC_ASSIGN(const Surroundings around, OpenSurroundings(context));
-  IC_ASSIGN(DeploymentRequest request, flags.deployment.Request(context));
-  IC_ASSIGN(ModelConfig config, LoadModelConfig(request.model, around.checkpoints));
-  IC_ASSIGN(const Speculation speculation, flags.deployment.SpeculationOf(config));
-  request.build.nextn = speculation.nextn;
-  IC_ASSIGN(const std::shared_ptr<const Deployment> deployment,
-            Deployment::Open(request, around.systems,
-                             std::make_shared<const ModelConfig>(std::move(config))));
-
-  const Workload& workload = flags.workload.workload;
-  const std::int64_t ctx = flags.ctx_tokens.value_or(workload.isl);
-  EvaluationOptions options;
-  options.memory_fraction = flags.memory_fraction;
-  options.max_seq_len = flags.max_seq_len;
-  options.stride = flags.stride;
-  if (speculation.nextn > 0) options.decode_progress = speculation.progress();
-
-  ParallelLayout layout = flags.layout.Layout();
-  std::vector<std::string> notes = deployment->model().notes;
-  if (!flags.layout.given()) {
-    IC_ASSIGN(layout, SmallestFittingLayout(*deployment, workload, flags.batch, ctx, options));
     notes.push_back(fmt::format(
         "no parallelism given: {} is the smallest that holds the weights and {} requests",
-        ParallelText(layout), flags.batch));
+        ParallelText(chosen.layout), request.batch));
+    request = chosen;
+    return point;
   }
-  IC_ASSIGN(const std::shared_ptr<const Worker> worker, deployment->MakeWorker(layout));
+  return std::unexpected(*last);
+}
 
-  ordered_json json = {{"model", deployment->model().name},
-                       {"system", request.system},
-                       {"backend", ToString(request.backend)},
-                       {"backend_version", deployment->version()},
-                       {"mode", flags.mode},
-                       {"database_mode", ToString(request.mode)},
-                       {"behaviour", ToString(context.behaviour)},
-                       {"isl", workload.isl},
-                       {"osl", workload.osl},
-                       {"prefix", workload.prefix},
-                       {"batch_size", flags.batch},
-                       {"layout", LayoutJson(worker->identity().layout)},
-                       {"quantisation",
-                        {{"gemm", ToString(worker->identity().quant.gemm)},
-                         {"moe", ToString(worker->identity().quant.moe)},
-                         {"kvcache", ToString(worker->identity().quant.kv)},
-                         {"fmha", ToString(worker->identity().quant.fmha)},
-                         {"comm", ToString(worker->identity().quant.comm)}}}};
-  std::string text;
-  MemoryVerdict verdict;
-  const double capacity = static_cast<double>(worker->capacity_bytes()) / kGiB;
-  std::vector<Section> sections;
-  const auto finish = [&](const WorkerRow& row) {
-    verdict = row.verdict;
-    json["figures"] = FiguresJson(row);
-    json["memory_gib"] = MemoryJson(row.memory, capacity);
-    text = Head(*deployment, row, workload) + FiguresText(row) + MemoryText(row.memory, capacity);
-  };
-  if (mode) {
-    IC_ASSIGN(StaticRow row, EvaluateStatic(*worker, workload, flags.batch, *mode, options));
-    if (*mode == StaticMode::kGeneration) ProjectSpeculation(row, speculation.accepted, false);
-    finish(row);
-    json["figures"]["context_latency_ms"] = row.context_latency;
-    json["figures"]["generation_latency_ms"] = row.generation_latency;
-    if (flags.detail) {
-      IC_ASSIGN(sections,
-                Explain(*worker, workload, flags.batch, ctx, *mode, false, nullptr, flags.stride));
-    }
+Result<int> Run(const EstimateFlags& flags, const CliContext& context) {
+  IC_ASSIGN(EstimateRequest request, RequestOf(flags, context));
+  EstimateDetail detail;
+  if (flags.detail_option->count() > 0) {
+    IC_ASSIGN(detail, ParseEstimateDetail(flags.detail.empty() ? "all" : flags.detail));
+  }
+  IC_ASSIGN(const Surroundings around, OpenSurroundings(context));
+  Workbench bench(around.systems, around.checkpoints);
+  IC_ASSIGN(const std::shared_ptr<const ModelConfig> model, bench.Model(request.model));
+
+  EstimateAnswer answer;
+  const bool native = context.behaviour == Behaviour::kNative;
+  const bool pools = request.mode == EstimateMode::kDisagg;
+  if (native && pools) FillPools(request, answer.notes);
+  const bool layout_open =
+      !flags.layout.given() && !pools && request.mode != EstimateMode::kAfd && native;
+  const auto open = [](const PoolSizes& sizes) { return !sizes.moe_tp && !sizes.moe_ep; };
+  const bool experts_open = native && model->IsMoe() && flags.layout.experts_open() &&
+                            (!pools || (open(flags.prefill) && open(flags.decode)));
+  Result<PointEstimate> point = Fail(ErrorKind::kInternal, "no estimate");
+  if (layout_open) {
+    point = SmallestAnswer(request, model->IsMoe(), answer.notes, bench);
   } else {
-    IC_ASSIGN(const AggregatedRow row,
-              EvaluateAggregated(*worker, workload, flags.batch, ctx, options));
-    finish(row);
-    json["ctx_tokens"] = ctx;
-    json["schedule"] = {{"steps_with_prefill", row.num_mixed_steps},
-                        {"decode_only_steps", row.num_decode_steps},
-                        {"step_with_prefill_ms", row.mixed_step_ms},
-                        {"decode_only_step_ms", row.decode_step_ms}};
-    if (flags.detail) {
-      IC_ASSIGN(sections, Explain(*worker, workload, flags.batch, ctx, StaticMode::kBoth, true,
-                                  &row, flags.stride));
+    const EstimateRequest given = request;
+    point = FirstAnswer(ExpertGuesses(given, experts_open), request, answer.notes, bench);
+  }
+  if (!point) return std::unexpected(point.error());
+
+  std::optional<PointEstimate> fastest;
+  if (detail.time && request.database_mode != DatabaseMode::kSol) {
+    EstimateRequest sol = request;
+    sol.database_mode = DatabaseMode::kSol;
+    Result<PointEstimate> compared = EstimatePoint(sol, bench);
+    if (compared) {
+      fastest = *std::move(compared);
+    } else {
+      answer.notes.push_back("no comparison with the speed of light: " + compared.error().message);
     }
   }
-  for (const Section& section : sections) {
-    json["operators"][section.title] = OperatorsJson(section.operators);
-    text += OperatorTable(section);
+  answer.request = &request;
+  answer.point = &*point;
+  answer.speed_of_light = fastest ? &*fastest : nullptr;
+  for (const std::string& note : point->notes) {
+    if (std::find(answer.notes.begin(), answer.notes.end(), note) == answer.notes.end()) {
+      answer.notes.push_back(note);
+    }
   }
-  json["fits"] = verdict.fits();
-  json["notes"] = notes;
-  if (verdict.oom && !mode) {
-    return Fail(ErrorKind::kDoesNotFit,
-                fmt::format("{} does not fit: {} needs more than the {:.1f} GiB of a {}; use more "
-                            "GPUs (--tp-size) or a smaller --batch-size",
-                            deployment->model().name, worker->identity().parallel, capacity,
-                            request.system));
+  if (point->out_of_memory) answer.notes.push_back("this does not fit in GPU memory");
+  if (point->kv_warning) answer.notes.push_back(*point->kv_warning);
+  if (!context.json) {
+    for (const std::string& note : answer.notes) context.Note("note: " + note);
   }
-  if (!verdict.fits()) {
-    notes.push_back(verdict.oom ? "this does not fit in GPU memory"
-                                : "the KV cache of this batch exceeds the engine's KV budget");
-    json["notes"] = notes;
-  }
-  if (context.json) {
-    context.Print(json.dump(2) + "\n");
-  } else {
-    for (const std::string& note : notes) context.Note("note: " + note);
-    context.Print(text);
-  }
+  context.Print(context.json  ? EstimateJson(answer, detail)
+                : context.csv ? EstimateCsv(answer)
+                              : EstimateText(answer, detail));
   return kExitAnswer;
 }
 
@@ -302,19 +330,43 @@ void AddEstimateCommand(CLI::App& app, CliContext& context) {
   flags->workload.Declare(command);
   flags->layout.Declare(command);
   command
-      .add_option("--estimate-mode", flags->mode,
-                  "agg (continuous batching), static, static_ctx or static_gen")
+      .add_option("--estimate-mode,--mode", flags->mode,
+                  "agg (continuous batching), disagg (prefill and decode pools), afd (attention "
+                  "and feed-forward nodes), static, static_ctx or static_gen (one batch)")
       ->capture_default_str();
   command.add_option("--batch-size,--bs", flags->batch, "Requests in flight per rank")
       ->capture_default_str();
   command.add_option("--ctx-tokens", flags->ctx_tokens, "Prefill tokens per step (default: isl)");
-  command.add_option("--free-gpu-memory-fraction", flags->memory_fraction,
+  command.add_option("--free-gpu-memory-fraction,--memory-fraction", flags->memory_fraction,
                      "Share of GPU memory for the engine (default: the backend's)");
   command.add_option("--max-seq-len", flags->max_seq_len,
                      "Longest sequence that KV memory is reserved for");
-  command.add_option("--stride", flags->stride, "Decode steps between samples (static modes)")
-      ->capture_default_str();
-  command.add_flag("--detail", flags->detail, "Show every operator: latency, share, origin");
+  flags->static_options.push_back(
+      command.add_option("--stride", flags->stride, "Decode steps between samples (static modes)")
+          ->capture_default_str());
+  flags->pool_options.push_back(command
+                                    .add_option("--decode-system", flags->decode_system,
+                                                "GPU system of decode workers (default: --system)")
+                                    ->group("Pool of decode workers (disagg)"));
+  DeclarePool(command, "prefill", flags->prefill, flags->pool_options);
+  DeclarePool(command, "decode", flags->decode, flags->pool_options);
+  DeclareAfd(command, *flags);
+  const char* group = "Pool of image encoders (agg, disagg)";
+  command
+      .add_flag("--encoder-pool,--enable-epd", flags->encoder_pool,
+                "Encode images on workers of their own")
+      ->group(group);
+  const auto encoder = [&](const char* name, std::optional<std::int64_t>& value, const char* text) {
+    flags->encoder_options.push_back(command.add_option(name, value, text)->group(group));
+  };
+  encoder("--encoder-tp", flags->encoder_tp, "Tensor parallelism of an encode worker");
+  encoder("--encoder-batch-size", flags->encoder_batch, "Requests it encodes at once (default: 1)");
+  encoder("--encoder-num-workers", flags->encoder_workers, "Encode workers (default: 1)");
+  flags->detail_option =
+      command
+          .add_option("--detail", flags->detail,
+                      "Show operators: time, energy, source, or all (default: all)")
+          ->expected(0, 1);
   OnRun(command, context, [flags, &context] { return Run(*flags, context); });
 }
 

@@ -5,8 +5,11 @@
 #include "cli/completion_command.h"
 #include "cli/data_command.h"
 #include "cli/estimate_command.h"
+#include "cli/experiments_command.h"
 #include "cli/ops_command.h"
+#include "cli/recommend_command.h"
 #include "cli/support_command.h"
+#include "cli/sweep_command.h"
 #include "cli/version_command.h"
 
 int main(int argc, char** argv) {
@@ -16,6 +19,9 @@ int main(int argc, char** argv) {
   infercast::AddGlobalOptions(app, context);
   infercast::AddDataCommand(app, context);
   infercast::AddEstimateCommand(app, context);
+  infercast::AddSweepCommand(app, context);
+  infercast::AddRecommendCommand(app, context);
+  infercast::AddRunCommand(app, context);
   infercast::AddOpsCommand(app, context);
   infercast::AddSupportCommand(app, context);
   infercast::AddVersionCommand(app, context);

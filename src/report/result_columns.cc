@@ -56,11 +56,13 @@ double ShownTpot(const ResultRow& r) {
   });
 }
 
+Cell MeasuredPower(double watts, double coverage) {
+  return coverage < kEnoughPower ? Cell() : RealCell(watts);
+}
+
 Cell PowerCell(const ResultRow& r, double watts, double coverage) {
-  if (r.context->behaviour == Behaviour::kNative && coverage < kEnoughPower) {
-    return std::monostate{};
-  }
-  return RealCell(watts);
+  return r.context->behaviour == Behaviour::kNative ? MeasuredPower(watts, coverage)
+                                                    : RealCell(watts);
 }
 
 // --- columns that all modes share ---
@@ -197,8 +199,9 @@ constexpr ResultColumn kAggregated[] = {
     {{"backend", "backend", "", ""}, IC_AGG(Text(ToString(a.worker->backend)))},
     {{"version", "backend_version", "", ""}, IC_AGG(Text(a.worker->version))},
     {{"system", "system", "", ""}, IC_AGG(Text(a.worker->system))},
-    {{"power_w", "power_w", "W", "power", 0}, IC_AGG(PowerCell(r, a.power_w, a.power_coverage))},
+    {{"power_w", "power_w", "W", ""}, IC_AGG(PowerCell(r, a.power_w, a.power_coverage))},
     // For people.
+    {{"", "", "W", "power", 0}, IC_AGG(MeasuredPower(a.power_w, a.power_coverage))},
     {{"", "", "", "backend"}, IC_AGG(Text(ToString(a.worker->backend)))},
     {{"", "", "", "worker"}, IC_AGG(Text(ShortLayout(a.worker->layout)))},
     {{"", "", "", "batch"}, IC_AGG(a.bs)},
@@ -283,9 +286,11 @@ constexpr ResultColumn kDisaggregated[] = {
     IC_POOL_REST("(p)", "prefill_", IC_PRE),
     IC_POOL_LAYOUT("(d)", "decode_", IC_DEC),
     IC_POOL_REST("(d)", "decode_", IC_DEC),
-    {{"power_w", "power_w", "W", "power", 0},
+    {{"power_w", "power_w", "W", ""},
      IC_DIS(PowerCell(r, d.power_w, std::min(d.prefill.power_coverage, d.decode.power_coverage)))},
     // For people.
+    {{"", "", "W", "power", 0},
+     IC_DIS(MeasuredPower(d.power_w, std::min(d.prefill.power_coverage, d.decode.power_coverage)))},
     {{"", "", "", "backend"}, IC_PRE(Text(ToString(w.worker->backend)))},
     {{"", "", "", "prefill"},
      IC_DIS(PoolText(d.prefill_workers, d.prefill,
@@ -557,6 +562,31 @@ ResultTable TableOf(std::span<const ResultRow> rows, const ResultContext& contex
     cells.reserve(columns.size());
     for (const ResultColumn* column : columns) cells.push_back(column->value(row));
   }
+  return table;
+}
+
+ResultTable TableOf(const StaticRow& row, const ResultContext& context) {
+  AggregatedRow shared;
+  static_cast<WorkerRow&>(shared) = row;
+  const TaskRow task_row{shared, std::nullopt};
+  const ResultRow result{&task_row, nullptr, 0, &context};
+  ResultTable table = TableOf({&result, 1}, context);
+  const auto at = [&](std::string_view name) {
+    return std::find_if(table.columns.begin(), table.columns.end(),
+                        [&](const ColumnInfo& c) { return c.name == name; }) -
+           table.columns.begin();
+  };
+  for (const char* continuous : {"balance_score", "num_ctx_reqs", "num_gen_reqs", "num_tokens",
+                                 "ctx_tokens", "gen_tokens"}) {
+    table.rows[0].erase(table.rows[0].begin() + at(continuous));
+    table.columns.erase(table.columns.begin() + at(continuous));
+  }
+  const auto place = at("encoder_memory") + 1;
+  const ColumnInfo phases[] = {{"context_latency", "context_latency_ms", "ms", ""},
+                               {"generation_latency", "generation_latency_ms", "ms", ""}};
+  const Cell cells[] = {RealCell(row.context_latency), RealCell(row.generation_latency)};
+  table.columns.insert(table.columns.begin() + place, std::begin(phases), std::end(phases));
+  table.rows[0].insert(table.rows[0].begin() + place, std::begin(cells), std::end(cells));
   return table;
 }
 

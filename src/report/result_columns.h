@@ -54,5 +54,7 @@ std::string DescribeDeployment(const TaskRow& row);
 
 // The table of `rows`, which all have `context`.
 ResultTable TableOf(std::span<const ResultRow> rows, const ResultContext& context);
+// The table of one static batch: the columns of aggregated rows that it has, and its phases.
+ResultTable TableOf(const StaticRow& row, const ResultContext& context);
 
 }  // namespace infercast

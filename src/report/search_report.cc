@@ -154,13 +154,16 @@ std::string ChosenText(const ExperimentsResult& all, const SearchReportOptions& 
     }
   }
   const std::string compared = others.empty() ? "" : fmt::format(" ({})", JoinNames(others));
-  std::string text = chosen->exceeded ? fmt::format("\nNo configuration meets {}. Nearest: {}",
-                                                    TargetText(outcome.task), chosen->name)
-                                      : fmt::format("\nBest: {}", chosen->name);
-  if (options.load) {
-    text += fmt::format(" with {} GPUs{}\n", replicas * gpus, compared);
+  std::string text;
+  if (chosen->exceeded) {
+    text = fmt::format("\nNo configuration meets {}. Nearest: {}, which misses {}\n",
+                       TargetText(outcome.task), chosen->name,
+                       JoinNames(MissedTargets(*row.row, outcome.task)));
+  } else if (options.load) {
+    text = fmt::format("\nBest: {} with {} GPUs{}\n", chosen->name, replicas * gpus, compared);
   } else {
-    text += fmt::format(" at {:.2f} tokens/s per GPU{}\n", chosen->best_value, compared);
+    text = fmt::format("\nBest: {} at {:.2f} tokens/s per GPU{}\n", chosen->name,
+                       chosen->best_value, compared);
   }
   text += fmt::format("  {}; {} of {}\n", DescribeDeployment(*row.row),
                       Plural(static_cast<std::size_t>(replicas), "replica"),

@@ -184,9 +184,16 @@ std::vector<ExperimentResult> Merge(std::span<const ExperimentOutcome> outcomes,
   return merged;
 }
 
+// Of a result without a row that meets the target: its first row's figure that misses.
+double Nearness(const ExperimentResult& result, bool request_latency) {
+  const PickRow row = PickRowOf(result.best.front().row);
+  return request_latency ? row.request_latency : row.tpot;
+}
+
 // Largest value; natively a result that meets its target comes before one that does not, and
 // among equal values the faster one per token.
-std::string Choose(std::span<const ExperimentResult> results, Behaviour behaviour) {
+std::string Choose(std::span<const ExperimentResult> results, Behaviour behaviour,
+                   bool request_latency) {
   const ExperimentResult* chosen = nullptr;
   const bool native = behaviour == Behaviour::kNative;
   for (const ExperimentResult& result : results) {
@@ -200,6 +207,11 @@ std::string Choose(std::span<const ExperimentResult> results, Behaviour behaviou
     }
     if (native && result.exceeded != chosen->exceeded) {
       if (chosen->exceeded) chosen = &result;
+      continue;
+    }
+    if (native && result.exceeded && !result.best.empty()) {
+      // Neither meets its target: the one that is nearer to it.
+      if (Nearness(result, request_latency) < Nearness(*chosen, request_latency)) chosen = &result;
       continue;
     }
     if (result.best_value > chosen->best_value) chosen = &result;
@@ -254,7 +266,8 @@ Result<ExperimentsResult> RunExperiments(std::span<const Experiment> experiments
       if (Succeeded(outcome)) out.results.push_back(ResultOf(outcome));
     }
   }
-  out.chosen = Choose(out.results, experiments.front().task.behaviour);
+  out.chosen = Choose(out.results, experiments.front().task.behaviour,
+                      UsesRequestLatency(experiments.front().task));
   return out;
 }
 

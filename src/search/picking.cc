@@ -91,6 +91,10 @@ PickResult PickForCluster(std::span<const PickRow> rows, std::int64_t total_gpus
            !std::isfinite(p.tokens_s_gpu_cluster) || (!native && total_gpus == 0);
   });
   result.best = BestOfGroups(rows, candidates, [&](const Pick& a, const Pick& b) {
+    // Where nothing meets the target, the row that misses it least is of interest.
+    const double x = ConstraintValue(rows[a.row], c);
+    const double y = ConstraintValue(rows[b.row], c);
+    if (native && result.exceeded && x != y) return x < y;
     if (a.tokens_s_gpu_cluster != b.tokens_s_gpu_cluster) {
       return a.tokens_s_gpu_cluster > b.tokens_s_gpu_cluster;
     }
@@ -149,6 +153,11 @@ Result<PickResult> PickForLoad(std::span<const PickRow> rows, const LoadTarget& 
     }
     if (within.empty()) {
       capped = true;
+      // One replica alone is more than the limit.
+      if (native) {
+        std::erase_if(candidates,
+                      [&](const Pick& p) { return rows[p.row].num_total_gpus > *load.max_gpus; });
+      }
       for (Pick& p : candidates) {
         const std::int64_t gpus = rows[p.row].num_total_gpus;
         const std::int64_t replicas = std::max<std::int64_t>(*load.max_gpus / gpus, 1);

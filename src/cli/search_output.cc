@@ -1,0 +1,109 @@
+#include "cli/search_output.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+#include "cli/named_option.h"
+#include "report/csv.h"
+#include "search/experiment_file.h"
+
+namespace infercast {
+
+namespace {
+
+Status WriteFile(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  file.close();
+  if (!file) {
+    return Fail(ErrorKind::kIo, fmt::format("cannot write {}", path.string()));
+  }
+  return {};
+}
+
+// A name as that of a folder: what a path would read as more than a name is replaced.
+std::string FolderName(std::string name) {
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return c == '/' || c == '\\' || c == '\0'; }, '_');
+  return name == "." || name == ".." || name.empty() ? "_" + name : name;
+}
+
+// One folder per experiment with its best configurations, its front and its resolved task.
+Status Save(const ExperimentsResult& result, const SearchReportOptions& options,
+            const std::filesystem::path& folder) {
+  std::error_code problem;
+  const auto make = [&](const std::filesystem::path& path) -> Status {
+    std::filesystem::create_directories(path, problem);
+    if (problem) {
+      return Fail(ErrorKind::kIo,
+                  fmt::format("cannot create {}: {}", path.string(), problem.message()));
+    }
+    return {};
+  };
+  IC_RETURN_IF_ERROR(make(folder));
+  for (const ExperimentResult& r : result.results) {
+    const std::filesystem::path own = folder / FolderName(r.name);
+    IC_RETURN_IF_ERROR(make(own));
+    ExperimentsResult one;
+    one.results = {r};
+    one.outcomes = result.outcomes;
+    IC_RETURN_IF_ERROR(WriteFile(own / "best_config_topn.csv",
+                                 CsvOf(SearchTable(one, options, ReportRows::kBest))));
+    IC_RETURN_IF_ERROR(
+        WriteFile(own / "pareto.csv", CsvOf(SearchTable(one, options, ReportRows::kFront))));
+  }
+  for (const ExperimentOutcome& o : result.outcomes) {
+    const std::filesystem::path own = folder / FolderName(o.name);
+    IC_RETURN_IF_ERROR(make(own));
+    IC_RETURN_IF_ERROR(WriteFile(own / "exp_config.yaml", FormatTask(o.task)));
+  }
+  return WriteFile(folder / "results.json", SearchJson(result, options, ReportRows::kBest));
+}
+
+}  // namespace
+
+void SearchOutputFlags::Declare(CLI::App& command) {
+  command.add_option("--top-n,--top", top_n, "Best configurations shown per experiment")
+      ->capture_default_str();
+  command.add_option("--rows", rows, "Rows of --csv and --json: best, front (Pareto) or all")
+      ->capture_default_str();
+  command.add_flag("--inclusive-tpot", inclusive_tpot,
+                   "Show the time per output token over all tokens, the first included");
+  command.add_option("--save-dir", save_dir,
+                     "Folder for CSV files, resolved experiments and results.json");
+  command.add_option("--threads", threads, "Threads of the search (default: all)");
+}
+
+Result<int> PrintSearch(const ExperimentsResult& result, SearchReportOptions options,
+                        const SearchOutputFlags& flags, const CliContext& context) {
+  IC_ASSIGN(const ReportRows rows, ParseNamed<ReportRows>(flags.rows));
+  options.inclusive_tpot = flags.inclusive_tpot;
+  options.behaviour = context.behaviour;
+  for (const ExperimentOutcome& o : result.outcomes) {
+    for (const std::string& note : o.table.notes) {
+      if (std::find(options.notes.begin(), options.notes.end(), note) == options.notes.end()) {
+        options.notes.push_back(note);
+      }
+    }
+  }
+  for (const std::string& note : options.notes) context.Note("note: " + note);
+  if (context.json) {
+    context.Print(SearchJson(result, options, rows));
+  } else if (context.csv) {
+    context.Print(CsvOf(SearchTable(result, options, rows)));
+  } else {
+    context.Print(SearchText(result, options));
+  }
+  if (flags.save_dir) {
+    IC_RETURN_IF_ERROR(Save(result, options, *flags.save_dir));
+    context.Note(fmt::format("saved in {}", *flags.save_dir));
+  }
+  return AnyMeetsTarget(result) ? kExitAnswer : kExitNoFeasibleConfig;
+}
+
+}  // namespace infercast
