@@ -54,6 +54,10 @@ Result<const AfdRow*> AfdCandidateSearch::At(std::int64_t batch) {
   IC_ASSIGN(AfdRow row,
             deployment_->Evaluate(setup_->workload, schedule, AfdPhase::kDecode, setup_->options));
   Correct(row);
+  // The reference's search takes a step for a token, also where drafts are accepted.
+  if (setup_->behaviour == Behaviour::kNative) {
+    ProjectSpeculation(row, setup_->speculation.accepted, false);
+  }
   return &rows_.emplace(batch, std::move(row)).first->second;
 }
 

@@ -32,6 +32,7 @@ struct AfdSearchSetup {
   AfdChoice choice;
   std::int64_t gpu_budget = 0;
   std::optional<double> request_latency;
+  Speculation speculation;
   std::span<const StaticRow> prefill;  // empty: decode alone
   Behaviour behaviour = Behaviour::kNative;
 };

@@ -22,7 +22,8 @@ double FactorOr(const std::optional<double>& given, double standard) {
 
 Result<AfdPrefillOptions> EvaluateAfdPrefill(std::span<const ParallelLayout> layouts,
                                              const WorkerSource& source, const Workload& workload,
-                                             std::int64_t gpu_budget, const AfdChoice& choice) {
+                                             std::int64_t gpu_budget, const AfdChoice& choice,
+                                             Behaviour behaviour) {
   std::vector<std::int64_t> batches = choice.prefill_batches;
   if (batches.empty()) batches = {1, 2, 4, 8, 16, 32};
   const auto limit =
@@ -63,7 +64,7 @@ Result<AfdPrefillOptions> EvaluateAfdPrefill(std::span<const ParallelLayout> lay
         ++part.tally.failed_layouts;
         part.tally.failure = std::move(row.error());
       }
-    } else if (row->verdict.oom) {
+    } else if (row->verdict.oom || (behaviour == Behaviour::kNative && row->verdict.kv_oom)) {
       ++part.tally.oom;
     } else if (row->seq_s > 0 && row->ttft > 0) {
       ++part.tally.evaluated;

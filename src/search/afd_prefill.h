@@ -22,11 +22,12 @@ struct AfdPrefillOptions {
 };
 
 // Every layout at every batch size (afd_prefill_batch_size_list, or powers of two up to 32) that
-// fits in memory. kInvalidArgument for more pairs than the limit (unless to be truncated),
-// kNoFeasibleConfig when none is left.
+// fits in memory (in reference behaviour whatever its KV cache's budget). kInvalidArgument for more
+// pairs than the limit (unless to be truncated), kNoFeasibleConfig when none is left.
 Result<AfdPrefillOptions> EvaluateAfdPrefill(std::span<const ParallelLayout> layouts,
                                              const WorkerSource& source, const Workload& workload,
-                                             std::int64_t gpu_budget, const AfdChoice& choice);
+                                             std::int64_t gpu_budget, const AfdChoice& choice,
+                                             Behaviour behaviour);
 
 struct AfdPrefillLimits {
   std::int64_t gpu_budget = 0;

@@ -181,7 +181,10 @@ Result<TaskTable> RunPinned(const ResolvedTask& task, const AfdSpace& space,
             deployment->Evaluate(task.task.workload, pinned.schedule, AfdPhase::kBoth, options));
   if (task.task.behaviour == Behaviour::kReference) {
     row.combined_with_static = true;  // its label stays, though both phases ran divided
-  } else if (!row.fits()) {
+  } else {
+    ProjectSpeculation(row, task.speculation.accepted, false);
+  }
+  if (task.task.behaviour == Behaviour::kNative && !row.fits()) {
     return Fail(ErrorKind::kDoesNotFit,
                 fmt::format("{} with {} requests per attention worker does not fit in memory: "
                             "{:.1f} and {:.1f} GiB are needed per attention and FFN GPU",
@@ -222,7 +225,7 @@ Result<TaskTable> RunAfdTask(const ResolvedTask& task, Workbench&) {
   if (choice.combined_with_pd) {
     IC_ASSIGN(const std::vector<ParallelLayout> layouts, PrefillLayouts(task));
     IC_ASSIGN(prefill, EvaluateAfdPrefill(layouts, role.workers->Source(), task.task.workload,
-                                          *budget, choice));
+                                          *budget, choice, behaviour));
   }
   AfdSearchSetup setup;
   setup.workload = task.task.workload;
@@ -232,6 +235,7 @@ Result<TaskTable> RunAfdTask(const ResolvedTask& task, Workbench&) {
   if (task.task.request_latency && *task.task.request_latency > 0) {
     setup.request_latency = task.task.request_latency;
   }
+  setup.speculation = task.speculation;
   setup.prefill = prefill.rows;
   setup.behaviour = behaviour;
 
