@@ -8,9 +8,9 @@
 
 #include "cli/cli_context.h"
 #include "cli/deployment_flags.h"
-#include "cli/progress.h"
 #include "cli/search_flags.h"
 #include "cli/search_output.h"
+#include "cli/search_session.h"
 #include "search/experiment_file.h"
 #include "search/experiments.h"
 
@@ -51,13 +51,12 @@ Result<int> Run(const RunFlags& flags, const CliContext& context) {
   IC_ASSIGN(const Surroundings around, OpenSurroundings(context));
   Workbench bench(around.systems, around.checkpoints);
   const ThreadLimit limit(flags.output.threads);
-  ProgressLine progress(context);
-  progress.Update("searching", 0, 0, "");
+  SearchSession session(context, bench);
   ExperimentOptions options;
   options.top_n = flags.output.top_n;
   options.strict = flags.strict;
-  IC_ASSIGN(const ExperimentsResult result, RunExperiments(file.experiments, options, bench));
-  progress.Clear();
+  IC_ASSIGN(const ExperimentsResult result,
+            session.Finish(RunExperiments(file.experiments, options, bench)));
   return PrintSearch(result, std::move(report), flags.output, context);
 }
 

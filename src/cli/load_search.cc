@@ -4,7 +4,8 @@
 
 #include <CLI/CLI.hpp>
 
-#include "cli/progress.h"
+#include "cli/compare_systems.h"
+#include "cli/search_session.h"
 #include "search/standard_runs.h"
 
 namespace infercast {
@@ -44,15 +45,17 @@ Result<int> RunLoadSearch(const SearchFlags& search, const LoadFlags& load, bool
                 "a load cannot be matched with a pool of encode workers: leave "
                 "--encoder-pool out, or give --gpus instead of the load");
   }
+  if (NamesSeveralSystems(search)) {
+    return CompareSystems(search, load, 0, false, nextn_given, output, context);
+  }
   IC_ASSIGN(const Surroundings around, OpenSurroundings(context));
   IC_ASSIGN(const RunRequest request, search.Request(context, output.top_n));
   Workbench bench(around.systems, around.checkpoints);
   const ThreadLimit limit(output.threads);
-  ProgressLine progress(context);
-  progress.Update("searching", 0, 0, "");
+  SearchSession session(context, bench);
   const LoadTarget target{load.request_rate, load.concurrency, load.max_gpus};
-  IC_ASSIGN(const ExperimentsResult result, RunRecommend(request, target, nextn_given, bench));
-  progress.Clear();
+  IC_ASSIGN(const ExperimentsResult result,
+            session.Finish(RunRecommend(request, target, nextn_given, bench)));
   SearchReportOptions report;
   report.load = target;
   return PrintSearch(result, std::move(report), output, context);

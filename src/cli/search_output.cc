@@ -6,10 +6,17 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <vector>
 
+#include "cli/interrupt.h"
 #include "cli/named_option.h"
 #include "report/csv.h"
+#include "report/html_page.h"
+#include "report/parquet.h"
+#include "report/plot_results.h"
+#include "report/svg_plot.h"
+#include "report/system_comparison.h"
 #include "search/experiment_file.h"
 
 namespace infercast {
@@ -33,9 +40,29 @@ std::string FolderName(std::string name) {
   return name == "." || name == ".." || name.empty() ? "_" + name : name;
 }
 
+// Everything that the run was, as an experiment file with a comment on how to repeat it.
+std::string RunFileOf(const ExperimentsResult& result, const SearchReportOptions& options,
+                      const SearchOutputFlags& flags) {
+  std::string text = fmt::format(
+      "# Written by infercast {}. Repeats this run:\n#   infercast run run.yaml --top-n {}{}{}\n",
+      INFERCAST_VERSION, flags.top_n,
+      options.behaviour == Behaviour::kReference ? " --behaviour reference" : "",
+      flags.inclusive_tpot ? " --inclusive-tpot" : "");
+  if (options.load) {
+    text +=
+        "# It was sized for a load; the repetition shows the same deployments, by throughput.\n";
+  }
+  for (const ExperimentOutcome& o : result.outcomes) {
+    text += fmt::format("\n\"{}\":\n", o.name);
+    std::istringstream fields(FormatTask(o.task));
+    for (std::string line; std::getline(fields, line);) text += "  " + line + "\n";
+  }
+  return text;
+}
+
 // One folder per experiment with its best configurations, its front and its resolved task.
 Status Save(const ExperimentsResult& result, const SearchReportOptions& options,
-            const std::filesystem::path& folder) {
+            const SearchOutputFlags& flags, const std::filesystem::path& folder) {
   std::error_code problem;
   const auto make = [&](const std::filesystem::path& path) -> Status {
     std::filesystem::create_directories(path, problem);
@@ -62,6 +89,19 @@ Status Save(const ExperimentsResult& result, const SearchReportOptions& options,
     IC_RETURN_IF_ERROR(make(own));
     IC_RETURN_IF_ERROR(WriteFile(own / "exp_config.yaml", FormatTask(o.task)));
   }
+  IC_ASSIGN(const GpuPrices prices, flags.plots.Prices());
+  if (ComparesSystems(result) || !prices.empty()) {
+    IC_RETURN_IF_ERROR(WriteFile(folder / "comparison.csv",
+                                 CsvOf(SystemComparison(result, {prices, options.load}))));
+  }
+  IC_RETURN_IF_ERROR(
+      WriteParquet(SearchTable(result, options, ReportRows::kAll), folder / "results.parquet"));
+  PlotOptions plot;
+  plot.prices = prices;
+  const PlotData points = PlotOf(result, plot);
+  IC_RETURN_IF_ERROR(WriteFile(folder / "pareto_frontier.svg", SvgPlot(points)));
+  IC_RETURN_IF_ERROR(WriteFile(folder / "pareto_frontier.html", HtmlPage(points)));
+  IC_RETURN_IF_ERROR(WriteFile(folder / "run.yaml", RunFileOf(result, options, flags)));
   return WriteFile(folder / "results.json", SearchJson(result, options, ReportRows::kBest));
 }
 
@@ -75,13 +115,19 @@ void SearchOutputFlags::Declare(CLI::App& command) {
   command.add_flag("--inclusive-tpot", inclusive_tpot,
                    "Show the time per output token over all tokens, the first included");
   command.add_option("--save-dir", save_dir,
-                     "Folder for CSV files, resolved experiments and results.json");
+                     "Folder for results (CSV, JSON, Parquet, plots) and run.yaml, which "
+                     "`infercast run` repeats");
+  plots.Declare(command);
   command.add_option("--threads", threads, "Threads of the search (default: all)");
 }
 
 Result<int> PrintSearch(const ExperimentsResult& result, SearchReportOptions options,
-                        const SearchOutputFlags& flags, const CliContext& context) {
+                        const SearchOutputFlags& flags, const CliContext& context,
+                        bool comparison_only) {
   IC_ASSIGN(const ReportRows rows, ParseNamed<ReportRows>(flags.rows));
+  IC_ASSIGN(const GpuPrices prices, flags.plots.Prices());
+  const ComparisonOptions comparison{prices, options.load};
+  const bool compares = ComparesSystems(result) || !prices.empty();
   options.inclusive_tpot = flags.inclusive_tpot;
   options.behaviour = context.behaviour;
   for (const ExperimentOutcome& o : result.outcomes) {
@@ -95,13 +141,21 @@ Result<int> PrintSearch(const ExperimentsResult& result, SearchReportOptions opt
   if (context.json) {
     context.Print(SearchJson(result, options, rows));
   } else if (context.csv) {
-    context.Print(CsvOf(SearchTable(result, options, rows)));
+    context.Print(CsvOf(comparison_only && rows == ReportRows::kBest
+                            ? SystemComparison(result, comparison)
+                            : SearchTable(result, options, rows)));
   } else {
-    context.Print(SearchText(result, options));
+    if (compares) context.Print(SystemComparisonText(result, comparison));
+    if (!comparison_only) context.Print((compares ? "\n" : "") + SearchText(result, options));
   }
+  IC_RETURN_IF_ERROR(DrawPlots(result, flags.plots, prices, context));
   if (flags.save_dir) {
-    IC_RETURN_IF_ERROR(Save(result, options, *flags.save_dir));
+    IC_RETURN_IF_ERROR(Save(result, options, flags, *flags.save_dir));
     context.Note(fmt::format("saved in {}", *flags.save_dir));
+  }
+  if (InterruptGuard::requested().load()) {
+    context.Note("interrupted: this is the best of what was searched");
+    return kExitInterrupted;
   }
   return AnyMeetsTarget(result) ? kExitAnswer : kExitNoFeasibleConfig;
 }

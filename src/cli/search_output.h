@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cli/cli_context.h"
+#include "cli/plot_flags.h"
 #include "report/search_report.h"
 #include "search/experiments.h"
 
@@ -22,13 +23,16 @@ struct SearchOutputFlags {
   bool inclusive_tpot = false;
   std::optional<std::string> save_dir;
   std::int64_t threads = 0;
+  PlotFlags plots;
 
   void Declare(CLI::App& command);
 };
 
-// Prints and saves. Exit code 0, or 1 when no configuration meets the targets. kUnknownName for a
-// wrong --rows, kIo when files cannot be written.
+// Prints, draws and saves. With several systems or backends the table that compares them comes
+// first; `comparison_only`: it is all that is printed. Exit code 0, or 1 when no configuration
+// meets the targets. kUnknownName for a wrong --rows, kIo when files cannot be written.
 Result<int> PrintSearch(const ExperimentsResult& result, SearchReportOptions options,
-                        const SearchOutputFlags& flags, const CliContext& context);
+                        const SearchOutputFlags& flags, const CliContext& context,
+                        bool comparison_only = false);
 
 }  // namespace infercast

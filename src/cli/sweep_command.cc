@@ -6,10 +6,12 @@
 #include <memory>
 
 #include "cli/cli_context.h"
+#include "cli/compare_systems.h"
 #include "cli/load_search.h"
-#include "cli/progress.h"
 #include "cli/search_flags.h"
 #include "cli/search_output.h"
+#include "cli/search_session.h"
+#include "cli/workload_flags.h"
 #include "search/standard_runs.h"
 
 namespace infercast {
@@ -24,6 +26,7 @@ struct SweepFlags {
   SearchOutputFlags output;
   std::optional<std::int64_t> gpus;
   LoadFlags load;
+  WorkloadMixFlags mix;
 };
 
 Result<int> Run(const SweepFlags& flags, bool nextn_given, const CliContext& context) {
@@ -48,12 +51,18 @@ Result<int> Run(const SweepFlags& flags, bool nextn_given, const CliContext& con
   if (!flags.gpus && (flags.search.serving_mode == "afd" || flags.search.serving_mode == "all")) {
     return Fail(ErrorKind::kUsage, "attention/FFN disaggregation fills whole nodes: give --gpus");
   }
+  if (flags.mix.given()) {
+    return RunMix(flags.mix, flags.search, flags.gpus, flags.output, context);
+  }
+  if (NamesSeveralSystems(flags.search)) {
+    return CompareSystems(flags.search, flags.load, flags.gpus.value_or(kUnboundedGpus),
+                          flags.gpus.has_value(), nextn_given, flags.output, context);
+  }
   IC_ASSIGN(const Surroundings around, OpenSurroundings(context));
   IC_ASSIGN(RunRequest request, flags.search.Request(context, flags.output.top_n));
   Workbench bench(around.systems, around.checkpoints);
   const ThreadLimit limit(flags.output.threads);
-  ProgressLine progress(context);
-  progress.Update("searching", 0, 0, "");
+  SearchSession session(context, bench);
   IC_ASSIGN(StandardExperiments standard,
             MakeExperiments(request, flags.gpus.value_or(kUnboundedGpus), bench));
   SearchReportOptions report;
@@ -66,8 +75,8 @@ Result<int> Run(const SweepFlags& flags, bool nextn_given, const CliContext& con
   options.top_n = flags.output.top_n;
   options.strict = request.strict;
   options.merge = true;
-  IC_ASSIGN(const ExperimentsResult result, RunExperiments(standard.experiments, options, bench));
-  progress.Clear();
+  IC_ASSIGN(const ExperimentsResult result,
+            session.Finish(RunExperiments(standard.experiments, options, bench)));
   return PrintSearch(result, std::move(report), flags.output, context);
 }
 
@@ -82,6 +91,7 @@ void AddSweepCommand(CLI::App& app, CliContext& context) {
                      "GPUs of the cluster (default: replicas of any size)");
   flags->search.Declare(command, /*pools=*/true);
   flags->load.Declare(command, /*in_sweep=*/true);
+  flags->mix.Declare(command);
   flags->output.Declare(command);
   OnRun(command, context,
         [flags, &command, &context] { return Run(*flags, command.count("--nextn") > 0, context); });

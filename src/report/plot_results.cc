@@ -263,6 +263,8 @@ std::string EstimateCommand(const TaskRow& row, const Task& task) {
     return command;
   }
   if (const DisaggregatedRow* pools = row.disaggregated()) {
+    // Pools have no option for context parallelism.
+    if (pools->prefill.worker->layout.cp != 1 || pools->decode.worker->layout.cp != 1) return "";
     command += " --estimate-mode disagg";
     AddWho(command, *pools->prefill.worker, task.prefill);
     if (pools->decode.worker->system != pools->prefill.worker->system) {
