@@ -71,13 +71,22 @@ Result<Fields> FlatFields(const YAML::Node& node) {
   return fields;
 }
 
-// The older form as a tree, to be flattened.
-Result<NestedFields> Nested(const YAML::Node& node) {
+// Far more than any experiment has. An alias may name the mapping that it stands in, or mappings
+// that hold many more, so that a short text is a tree without end.
+constexpr std::size_t kMaxNesting = 16;
+constexpr std::size_t kMaxNestedFields = 10'000;
+
+// The older form as a tree, to be flattened. `left`: how many more fields it may have.
+Result<NestedFields> Nested(const YAML::Node& node, std::size_t depth, std::size_t& left) {
   NestedFields out;
   for (const auto& item : node) {
+    if (depth > kMaxNesting || left == 0) {
+      return Fail(ErrorKind::kInvalidArgument, "the fields nest too deeply or are too many");
+    }
+    --left;
     const auto key = item.first.as<std::string>();
     if (item.second.IsMap()) {
-      IC_ASSIGN(NestedFields child, Nested(item.second));
+      IC_ASSIGN(NestedFields child, Nested(item.second, depth + 1, left));
       out.blocks.emplace_back(key, std::move(child));
     } else {
       IC_ASSIGN(FieldValue value, ValueOf(item.second, key));
@@ -193,8 +202,9 @@ Status ReadExperiment(const std::string& name, const YAML::Node& node,
   if (const bool nested = std::ranges::any_of(
           kNestedKeys, [&](std::string_view key) { return node[std::string(key)].IsDefined(); });
       nested) {
-    IC_ASSIGN(const NestedFields tree, Nested(node));
-    fields = FlattenNested(tree);
+    std::size_t left = kMaxNestedFields;
+    const Result<NestedFields> tree = Nested(node, 1, left);
+    fields = tree ? FlattenNested(*tree) : Result<Fields>(std::unexpected(tree.error()));
     file.notes.push_back(
         fmt::format("experiment '{}' has the older nested form; write flat fields instead", name));
   } else {

@@ -1,6 +1,7 @@
 // Experiment files: both forms, what is refused, and writing a task back.
 #include "search/experiment_file.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -99,6 +100,29 @@ TEST(ExperimentFile, RefusesBrokenFiles) {
   EXPECT_EQ(Parse("").error().kind, ErrorKind::kYaml);
   EXPECT_EQ(Parse("a: 1").error().kind, ErrorKind::kInvalidArgument);
   EXPECT_EQ(ReadExperiments("/no/such/file.yaml", {}).error().kind, ErrorKind::kIo);
+}
+
+TEST(ExperimentFile, RefusesFieldsWithoutEnd) {
+  const auto own = Parse(R"(
+endless: &x
+  mode: patch
+  config: *x
+good: {serving_mode: agg, model_path: m, system_name: s, total_gpus: 1}
+)");
+  ASSERT_TRUE(own) << own.error().message;
+  ASSERT_EQ(own->broken.size(), 1U);
+  EXPECT_EQ(own->broken[0].first, "endless");
+  EXPECT_EQ(own->broken[0].second.kind, ErrorKind::kInvalidArgument);
+
+  std::string text = "l0: &l0 {x: 1}\n";
+  for (int level = 1; level < 12; ++level) {
+    text += fmt::format("l{0}: &l{0} {{", level);
+    for (int i = 0; i < 8; ++i) text += fmt::format("k{}: *l{}, ", i, level - 1);
+    text += "}\n";
+  }
+  const auto many = Parse(text + "many: {mode: patch, config: *l11}\n");
+  ASSERT_FALSE(many);
+  EXPECT_THAT(many.error().message, HasSubstr("too many"));
 }
 
 TEST(ExperimentFile, ConvertsTheNestedForm) {
