@@ -14,7 +14,7 @@ ic_packages=(
   libsimdjson-dev libcurl4-openssl-dev
   libssl-dev libzip-dev libxxhash-dev patchelf libgtest-dev libgmock-dev libbenchmark-dev
 )
-ic_full_packages=(clang-19 clang-tidy-19 clang-tools-19 clang-format-19 libclang-rt-19-dev git chromium)
+ic_full_packages=(python3-dev python3-venv clang-19 clang-tidy-19 clang-tools-19 clang-format-19 libclang-rt-19-dev git chromium)
 
 if [[ ${XDG_CACHE_HOME:-} == /* ]]; then
   ic_cache=$XDG_CACHE_HOME/infercast
