@@ -87,7 +87,7 @@ Result<NestedFields> Nested(const YAML::Node& node, std::size_t depth, std::size
     const auto key = item.first.as<std::string>();
     if (item.second.IsMap()) {
       IC_ASSIGN(NestedFields child, Nested(item.second, depth + 1, left));
-      out.blocks.emplace_back(key, std::move(child));
+      out.blocks.push_back({key, std::move(child)});
     } else {
       IC_ASSIGN(FieldValue value, ValueOf(item.second, key));
       out.values.emplace_back(key, std::move(value));

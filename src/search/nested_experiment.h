@@ -15,10 +15,15 @@ namespace infercast {
 // A mapping whose values are plain or mappings again, in file order.
 struct NestedFields {
   std::vector<std::pair<std::string, FieldValue>> values;
-  std::vector<std::pair<std::string, NestedFields>> blocks;
+  struct NamedBlock;
+  std::vector<NamedBlock> blocks;
 
   const FieldValue* Value(std::string_view name) const;
   const NestedFields* Block(std::string_view name) const;
+};
+struct NestedFields::NamedBlock {
+  std::string name;
+  NestedFields fields;
 };
 
 // An experiment with one of these keys has the older form.
