@@ -83,8 +83,8 @@ typedef struct infercast_options infercast_options;
 INFERCAST_C_API infercast_options* infercast_options_new(void);
 INFERCAST_C_API void infercast_options_free(infercast_options* options);
 /* INFERCAST_UNKNOWN_NAME, INFERCAST_INVALID_ARGUMENT; the options are unchanged then. */
-INFERCAST_C_API infercast_status infercast_options_set(infercast_options* options,
-                                                       const char* name, const char* value);
+INFERCAST_C_API infercast_status infercast_options_set(infercast_options* options, const char* name,
+                                                       const char* value);
 
 /* --- tables ---------------------------------------------------------------------------------- */
 
@@ -143,8 +143,8 @@ INFERCAST_C_API infercast_status infercast_engine_prefill(const infercast_engine
                                                           uint32_t prefix, double* latency_ms);
 /* All decode steps after the first of `osl` tokens; osl = 2: one step. */
 INFERCAST_C_API infercast_status infercast_engine_decode(const infercast_engine* engine,
-                                                         uint32_t batch, uint32_t isl,
-                                                         uint32_t osl, double* latency_ms);
+                                                         uint32_t batch, uint32_t isl, uint32_t osl,
+                                                         double* latency_ms);
 
 /* One iteration of a continuous batch. Initialise with INFERCAST_MIXED_SHAPE_INIT. */
 typedef struct infercast_mixed_shape {
@@ -183,12 +183,16 @@ INFERCAST_C_API infercast_status infercast_engine_forward_pass(const infercast_e
 
 /* Many shapes in one call. A shape without an answer gets NaN; *failed (may be NULL) counts them,
  * and infercast_last_error() tells about the first. */
-INFERCAST_C_API infercast_status infercast_engine_prefill_batch(
-    const infercast_engine* engine, size_t count, const uint32_t* batch, const uint32_t* isl,
-    const uint32_t* prefix, double* latency_ms, size_t* failed);
-INFERCAST_C_API infercast_status infercast_engine_decode_batch(
-    const infercast_engine* engine, size_t count, const uint32_t* batch, const uint32_t* isl,
-    const uint32_t* osl, double* latency_ms, size_t* failed);
+INFERCAST_C_API infercast_status infercast_engine_prefill_batch(const infercast_engine* engine,
+                                                                size_t count, const uint32_t* batch,
+                                                                const uint32_t* isl,
+                                                                const uint32_t* prefix,
+                                                                double* latency_ms, size_t* failed);
+INFERCAST_C_API infercast_status infercast_engine_decode_batch(const infercast_engine* engine,
+                                                               size_t count, const uint32_t* batch,
+                                                               const uint32_t* isl,
+                                                               const uint32_t* osl,
+                                                               double* latency_ms, size_t* failed);
 
 /* --- memory ---------------------------------------------------------------------------------- */
 

@@ -20,8 +20,8 @@
 
 namespace infercast {
 INFERCAST_INLINE namespace v1 {
-  // Version of the library, e.g. "0.1.0".
-  INFERCAST_API const char* Version();
+// Version of the library, e.g. "0.1.0".
+INFERCAST_API const char* Version();
 
 }  // namespace v1
 }  // namespace infercast

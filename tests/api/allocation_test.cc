@@ -24,8 +24,8 @@ TEST(ApiAllocations, ForwardPassesAndOnlineEstimatesDoNotAllocate) {
                                 .wall_time_s = 0.1};
   for (int i = 0; i < 70; ++i) ASSERT_TRUE(model.Observe(std::span(&rank, 1)));
   ASSERT_EQ(model.Diagnostics().source, "aic_with_correction");
-  const ScheduledRequests ranks[] = {rank.scheduled, {.num_decode_requests = 3,
-                                                      .sum_decode_kv_tokens = 999}};
+  const ScheduledRequests ranks[] = {rank.scheduled,
+                                     {.num_decode_requests = 3, .sum_decode_kv_tokens = 999}};
   double sum = 0;
   const std::uint64_t before = testing::AllocationCount();
   for (int i = 0; i < 10; ++i) {
@@ -35,7 +35,8 @@ TEST(ApiAllocations, ForwardPassesAndOnlineEstimatesDoNotAllocate) {
     sum += *engine.Decode(32, 2048);
     sum += *engine.Prefill(2, 1000, 100);
     sum += engine.DecodeStep(32, 2048, 100)->latency_ms;
-    sum += engine.MixedStep({.context_tokens = 100, .decodes = 7, .isl = 500, .osl = 50})->total_ms();
+    sum +=
+        engine.MixedStep({.context_tokens = 100, .decodes = 7, .isl = 500, .osl = 50})->total_ms();
   }
   EXPECT_EQ(testing::AllocationCount() - before, 0u);
   EXPECT_GT(sum, 0);
