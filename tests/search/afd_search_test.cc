@@ -285,7 +285,7 @@ TEST_F(AfdSearches, PinnedSplitsAreOneRow) {
   const auto native = RunTask(task_, *bench_);
   ASSERT_TRUE(native) << native.error().message;
   EXPECT_FALSE(native->rows[0].afd()->combined_with_static);
-  task_.afd.a_batch = 2000;
+  task_.afd.a_batch = 200;
   EXPECT_EQ(RunTask(task_, *bench_).error().kind, ErrorKind::kDoesNotFit);
   task_.behaviour = Behaviour::kReference;
   const auto marked = RunTask(task_, *bench_);
