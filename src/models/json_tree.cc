@@ -1,6 +1,6 @@
-// JSON trees. simdjson reads what is plainly valid, some 2 GB a second. What it rejects is read again
-// through nlohmann-json's event interface, which takes integers beyond 64 bits and tells where a
-// text went wrong; limits act while reading.
+// JSON trees. simdjson reads what is plainly valid, some 2 GB a second. What it rejects is read
+// again through nlohmann-json's event interface, which takes integers beyond 64 bits and tells
+// where a text went wrong; limits act while reading.
 #include "models/json_tree.h"
 
 #include <fmt/format.h>
@@ -309,9 +309,8 @@ class EventReader : public nlohmann::json_sax<nlohmann::json> {
   }
   bool Close() {
     const Container& done = open_.back();
-    const JsonNode node = done.object
-                              ? ObjectNode(arena_, done.members.data(), done.members.size())
-                              : ArrayNode(arena_, done.items.data(), done.items.size());
+    const JsonNode node = done.object ? ObjectNode(arena_, done.members.data(), done.members.size())
+                                      : ArrayNode(arena_, done.items.data(), done.items.size());
     open_.pop_back();
     return Add(node);
   }
@@ -432,7 +431,8 @@ JsonView JsonDocument::Adopt(JsonDocument other) {
 
 Result<JsonDocument> ParseJson(std::string_view text, std::string_view what, JsonLimits limits) {
   IC_RETURN_IF_ERROR(CheckSize(text, what, limits));
-  if (std::optional<JsonDocument> document = ParseQuickly(text, limits)) return *std::move(document);
+  if (std::optional<JsonDocument> document = ParseQuickly(text, limits))
+    return *std::move(document);
   return ParseCarefully(text, what, limits);
 }
 
@@ -440,7 +440,8 @@ Result<JsonDocument> ParseLenientJson(std::string_view text, std::string_view wh
                                       JsonLimits limits) {
   IC_RETURN_IF_ERROR(CheckSize(text, what, limits));
   // Valid JSON has such words at most inside strings, where no configuration keeps a value.
-  if (std::optional<JsonDocument> document = ParseQuickly(text, limits)) return *std::move(document);
+  if (std::optional<JsonDocument> document = ParseQuickly(text, limits))
+    return *std::move(document);
   return ParseCarefully(ReplaceNonFiniteLiterals(std::string(text)), what, limits);
 }
 

@@ -153,9 +153,8 @@ std::string GroupAlgorithm(JsonView group) {
 
 // What an entry of a per-layer list says, as it is spelled.
 JsonView NamedAlgorithm(JsonView entry) {
-  return entry.is_object()
-             ? entry.FirstTruthy({"quant_algo", "quantization_algo", "quant_method"})
-             : entry;
+  return entry.is_object() ? entry.FirstTruthy({"quant_algo", "quantization_algo", "quant_method"})
+                           : entry;
 }
 
 LayerFormats CollectLayerFormats(JsonView root) {

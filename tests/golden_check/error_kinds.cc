@@ -36,7 +36,8 @@ const std::vector<Row>& Rows() {
         "NotImplementedError", "AttributeError", "KeyError", "TypeError"}},
       // It does not fit in memory, or nothing is feasible.
       {{kDoesNotFit, kNoFeasibleConfig, kNoKvBudget}, {"RuntimeError", "NoFeasibleConfigError"}},
-      // Usage; the reference's program also leaves this way when nothing was measured for a request.
+      // Usage; the reference's program also leaves this way when nothing was measured for a
+      // request.
       {{kUsage, kPerfDatabase, kUnknownName}, {"SystemExit"}},
       // Stand-alone KV capacity names its kinds one by one.
       {{kBadModelConfig}, {"BadConfig"}},
