@@ -129,7 +129,9 @@ struct Attempt {
 Result<Attempt> TryMode(const SupportQuestion& question, ServingMode mode, DatabaseMode data,
                         const SupportOptions& options, Workbench& bench, SupportAnswer& answer) {
   IC_ASSIGN(const ResolvedTask resolved, Resolve(question, mode, data, options, bench));
-  answer.version = resolved.primary().database->store().identity().version;
+  // Estimates without any measurement have no version.
+  const std::string& version = resolved.primary().database->store().identity().version;
+  if (version != "estimate") answer.version = version;
   Attempt attempt;
   for (const ResolvedRole& role : resolved.roles) {
     RoleFinding finding = FindWorker(role, options.workload);
