@@ -434,6 +434,15 @@ constexpr ResultColumn kAfd[] = {
     return value;                                  \
   }
 
+// Of an encode worker; without a pool, the encoder's part of a prefill worker.
+Cell EncoderMemory(const ResultRow& r) {
+  if (r.row->encoders) return RealCell(r.row->encoders->memory);
+  if (const DisaggregatedRow* d = r.row->disaggregated()) {
+    return RealCell(d->prefill.encoder_memory);
+  }
+  return std::monostate{};
+}
+
 constexpr ResultColumn kEncoderPool[] = {
     {{"(a)workers", "language_workers", "", "language"},
      IC_ENC(e.language_workers),
@@ -447,9 +456,7 @@ constexpr ResultColumn kEncoderPool[] = {
     {{"(e)parallel", "encoder_parallel", "", ""},
      IC_ENC(fmt::format("tp{}", e.tp)),
      When::kEncoderPool},
-    {{"(e)memory", "encoder_worker_memory_gib", "GiB", ""},
-     IC_ENC(RealCell(e.memory)),
-     When::kEncoderPool},
+    {{"(e)memory", "encoder_worker_memory_gib", "GiB", ""}, EncoderMemory, When::kEncoderPool},
     {{"", "", "", "encode"},
      IC_ENC(fmt::format("{} x tp{} batch {}", e.workers, e.tp, e.bs)),
      When::kEncoderPool},
