@@ -87,11 +87,11 @@ DisaggregatedSearchResult SearchDisaggregated(
     result.workers.insert(result.workers.end(), pool->workers.begin(), pool->workers.end());
   }
   if (prefill.rows.empty()) {
-    result.error = NothingFound(prefill.tally, "prefill workers");
+    result.error = NothingFound(prefill.tally, "prefill workers", behaviour);
     return result;
   }
   if (decode.rows.empty()) {
-    result.error = NothingFound(decode.tally, "decode workers");
+    result.error = NothingFound(decode.tally, "decode workers", behaviour);
     return result;
   }
   for (StaticRow& row : prefill.rows) row.ttft *= options.factors.ttft_queueing;
@@ -129,6 +129,10 @@ DisaggregatedSearchResult SearchDisaggregated(
   };
 
   const bool reference = behaviour == Behaviour::kReference;
+  // A target that is just met is met; the reference's pools must stay below it.
+  const auto below = [&](double value, double limit) {
+    return reference ? value < limit : value <= limit;
+  };
   const auto descending = [&](std::vector<std::uint32_t>& items, const auto& key) {
     if (reference) {
       std::vector<double> keys;
@@ -152,7 +156,7 @@ DisaggregatedSearchResult SearchDisaggregated(
   for (const LatencyTarget& target : targets) {
     std::vector<std::uint32_t> prefills;
     for (const std::uint32_t i : by_rate) {
-      if (prefill.rows[i].ttft < target.ttft) prefills.push_back(i);
+      if (below(prefill.rows[i].ttft, target.ttft)) prefills.push_back(i);
       if (prefills.size() == kPrefillChoices) break;
     }
     if (prefills.empty()) continue;
@@ -161,7 +165,9 @@ DisaggregatedSearchResult SearchDisaggregated(
     for (const auto& [parallel, members] : groups) {
       std::vector<std::uint32_t> decodes;
       for (const std::uint32_t i : members) {
-        if (decode.rows[i].tpot > 0 && decode.rows[i].tpot < target.tpot) decodes.push_back(i);
+        if (decode.rows[i].tpot > 0 && below(decode.rows[i].tpot, target.tpot)) {
+          decodes.push_back(i);
+        }
       }
       descending(decodes, [&](std::uint32_t i) { return decode.rows[i].seq_s_gpu; });
       if (decodes.size() > kDecodeChoicesPerLayout) decodes.resize(kDecodeChoicesPerLayout);

@@ -290,7 +290,8 @@ Result<TaskTable> SearchAggregatedBehindEncoders(const ResolvedTask& task,
     std::move(part.rows.begin(), part.rows.end(), std::back_inserter(table.rows));
   }
   if (table.rows.empty()) {
-    return std::unexpected(NothingFound(table.tally, "aggregated workers behind encode workers"));
+    return std::unexpected(
+        NothingFound(table.tally, "aggregated workers behind encode workers", task.task.behaviour));
   }
   SortRows<AggregatedRow>(table.rows, task.task.behaviour);
   return table;
@@ -317,8 +318,10 @@ Result<TaskTable> SearchPoolsBehindEncoders(const ResolvedTask& task,
       EvaluatePool(task.decode().layouts, task.decode().workers->Source(), task.task.workload,
                    StaticMode::kGeneration, DecodeBatches(options.decode_max_batch), evaluation,
                    options.speculation.accepted, behaviour);
-  if (prefill.rows.empty()) return std::unexpected(NothingFound(prefill.tally, "prefill workers"));
-  if (decode.rows.empty()) return std::unexpected(NothingFound(decode.tally, "decode workers"));
+  if (prefill.rows.empty())
+    return std::unexpected(NothingFound(prefill.tally, "prefill workers", task.task.behaviour));
+  if (decode.rows.empty())
+    return std::unexpected(NothingFound(decode.tally, "decode workers", task.task.behaviour));
   for (StaticRow& row : prefill.rows) row.ttft *= options.factors.ttft_queueing;
 
   TaskTable table;

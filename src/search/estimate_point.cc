@@ -315,6 +315,100 @@ Result<PointEstimate> EstimateDisaggregated(const EstimateRequest& request,
   return out;
 }
 
+// The task that describes an estimate behind encode workers.
+Task EncoderPoolTask(const EstimateRequest& r, const Speculation& speculation) {
+  Task task;
+  task.workload = r.workload;
+  task.database_mode = r.database_mode;
+  task.policy = r.policy;
+  task.memory_fraction = r.memory_fraction;
+  task.max_seq_len = r.max_seq_len;
+  task.forward_model = r.forward_model;
+  task.nextn = speculation.nextn;
+  task.nextn_accepted = r.nextn_accepted;
+  task.moe_backend = r.moe_backend;
+  task.behaviour = r.behaviour;
+  task.allow_unlisted_versions = r.allow_unlisted_versions;
+  task.epd.enabled = true;
+  task.epd.latency_correction = r.epd.latency_correction;
+  if (r.behaviour == Behaviour::kNative) {
+    // The reference drops these two here.
+    task.attention_backend = r.attention_backend;
+    task.epd.system = r.epd.system;
+  }
+  RoleChoice role;
+  role.model = r.model;
+  role.system = r.system;
+  role.backend = r.backend;
+  role.version = r.version;
+  role.quant = r.quant;
+  if (r.mode == EstimateMode::kDisagg) {
+    task.mode = ServingMode::kDisaggregated;
+    task.prefill = task.decode = role;
+    task.decode.system = r.decode_system.value_or(r.system);
+  } else {
+    task.worker = role;
+  }
+  return task;
+}
+
+Result<ParallelLayout> WithExpertWidth(ParallelLayout layout, const ModelConfig& model) {
+  if (model.IsMoe()) {
+    IC_RETURN_IF_ERROR(ResolveExpertWidth(layout));
+  } else {
+    layout.moe_tp = layout.moe_ep = 1;
+  }
+  return layout;
+}
+
+Result<PointEstimate> EstimateBehindEncoders(const EstimateRequest& request,
+                                             const ModelConfig& model,
+                                             const Speculation& speculation, Workbench& bench) {
+  for (const PoolSizes* pool : {&request.prefill, &request.decode}) {
+    if (pool->memory_fraction || pool->max_seq_len) {
+      return Fail(ErrorKind::kInvalidArgument,
+                  "with an encoder pool, memory fraction and sequence length are set for all roles "
+                  "together");
+    }
+  }
+  IC_ASSIGN(const ResolvedTask resolved, ResolveTask(EncoderPoolTask(request, speculation), bench));
+  IC_RETURN_IF_ERROR(ValidateTask(resolved));
+  const EncoderPoint encoder{request.encoder_tp, request.encoder_batch.value_or(1),
+                             request.encoder_workers.value_or(1)};
+  Result<TaskPoint> point = Fail(ErrorKind::kInternal, "");
+  double coverage = 0;
+  if (request.mode == EstimateMode::kDisagg) {
+    IC_RETURN_IF_ERROR(CheckPoolSizes(request));
+    IC_ASSIGN(const ParallelLayout p,
+              WithExpertWidth(LayoutOf(request.layout, request.prefill), model));
+    IC_ASSIGN(const ParallelLayout d,
+              WithExpertWidth(LayoutOf(request.layout, request.decode), model));
+    point = EvaluateDisaggregatedPoint(resolved,
+                                       {{p, *request.prefill.batch, *request.prefill.workers},
+                                        {d, *request.decode.batch, *request.decode.workers},
+                                        encoder},
+                                       bench);
+  } else {
+    IC_ASSIGN(const ParallelLayout layout, WithExpertWidth(request.layout, model));
+    point = EvaluateAggregatedPoint(resolved, {layout, request.batch, request.ctx_tokens, encoder},
+                                    bench);
+    if (point) coverage = point->row.aggregated()->power_coverage;
+  }
+  if (!point) return std::unexpected(point.error());
+  PointEstimate out;
+  out.notes = resolved.notes;
+  out.version = *resolved.task.primary().version;
+  if (request.mode == EstimateMode::kDisagg && resolved.task.decode.version != out.version) {
+    out.version += "-" + *resolved.task.decode.version;
+  }
+  const double power = request.mode == EstimateMode::kDisagg ? point->row.disaggregated()->power_w
+                                                             : point->row.aggregated()->power_w;
+  SetPower(out, power, coverage);
+  out.workers = std::move(point->workers);
+  out.row = std::move(point->row);
+  return out;
+}
+
 }  // namespace
 
 Result<PointEstimate> EstimatePoint(const EstimateRequest& request, Workbench& bench) {
@@ -323,6 +417,15 @@ Result<PointEstimate> EstimatePoint(const EstimateRequest& request, Workbench& b
   IC_ASSIGN(const Speculation speculation,
             ResolveSpeculation(request.nextn, request.nextn_accepted, *model));
   Result<PointEstimate> out = Fail(ErrorKind::kInternal, "");
+  if (request.epd.enabled) {
+    if (request.mode != EstimateMode::kAgg && request.mode != EstimateMode::kDisagg) {
+      return Fail(ErrorKind::kInvalidArgument,
+                  "an encoder pool goes with aggregated and disaggregated estimates");
+    }
+    out = EstimateBehindEncoders(request, *model, speculation, bench);
+    if (out) out->mode = request.mode;
+    return out;
+  }
   switch (request.mode) {
     case EstimateMode::kAgg:
       out = EstimateAggregated(request, model, speculation, bench);

@@ -115,6 +115,42 @@ PickResult PickForCluster(std::span<const PickRow> rows, std::int64_t total_gpus
   return result;
 }
 
+PickResult PickByObjective(std::span<const PickRow> rows, std::int64_t total_gpus,
+                           Objective objective, std::size_t top_n, Behaviour behaviour) {
+  PickResult result;
+  std::vector<Pick> all;
+  for (std::uint32_t i = 0; i < rows.size(); ++i) {
+    const bool too_large = total_gpus > 0 && rows[i].num_total_gpus > total_gpus;
+    if (behaviour == Behaviour::kNative && too_large) continue;
+    all.push_back({.row = i, .tokens_s_gpu_cluster = ClusterValue(rows[i], total_gpus)});
+  }
+  const bool latency = objective == Objective::kLatency;
+  std::vector<FrontPoint> points;
+  for (const Pick& p : all) {
+    points.push_back(
+        {latency ? rows[p.row].tpot : rows[p.row].tokens_s_user, p.tokens_s_gpu_cluster});
+  }
+  for (const std::uint32_t i : ParetoFront(points, !latency, true)) result.front.push_back(all[i]);
+  const auto better = [&](const Pick& a, const Pick& b) {
+    const double x = rows[a.row].tpot;
+    const double y = rows[b.row].tpot;
+    if (latency && x != y) return x < y;
+    if (a.tokens_s_gpu_cluster != b.tokens_s_gpu_cluster) {
+      return a.tokens_s_gpu_cluster > b.tokens_s_gpu_cluster;
+    }
+    return x < y;
+  };
+  result.best = BestOfGroups(rows, all, better);
+  // Equal groups keep the order of their rows.
+  std::sort(result.best.begin(), result.best.end(), [&](const Pick& a, const Pick& b) {
+    if (better(a, b)) return true;
+    return !better(b, a) && a.row < b.row;
+  });
+  if (result.best.size() > top_n) result.best.resize(top_n);
+  if (!result.best.empty()) result.best_value = result.best[0].tokens_s_gpu_cluster;
+  return result;
+}
+
 Result<PickResult> PickForLoad(std::span<const PickRow> rows, const LoadTarget& load,
                                const Constraint& c, std::size_t top_n, Behaviour behaviour) {
   if (load.request_rate.has_value() == load.concurrency.has_value()) {

@@ -51,6 +51,12 @@ struct PickResult {
 PickResult PickForCluster(std::span<const PickRow> rows, std::int64_t total_gpus,
                           const Constraint& constraint, std::size_t top_n, Behaviour behaviour);
 
+enum class Objective : std::uint8_t { kThroughput, kLatency };
+
+// Without targets: the most throughput per cluster GPU, or the least time per token.
+PickResult PickByObjective(std::span<const PickRow> rows, std::int64_t total_gpus,
+                           Objective objective, std::size_t top_n, Behaviour behaviour);
+
 struct LoadTarget {
   std::optional<double> request_rate = std::nullopt;  // requests per second; exactly one of the two
   std::optional<double> concurrency = std::nullopt;   // requests in flight

@@ -53,7 +53,7 @@ Result<TaskTable> RunAggregated(const ResolvedTask& resolved) {
     table.cut_ties.push_back({std::move(row), std::nullopt});
   }
   if (!table.rows.empty()) return table;
-  Error error = NothingFound(table.tally, "aggregated workers");
+  Error error = NothingFound(table.tally, "aggregated workers", task.behaviour);
   std::string nearest;
   for (const TaskRow& miss : table.nearest_misses) {
     const AggregatedRow& row = *miss.aggregated();

@@ -4,13 +4,15 @@
 
 namespace infercast {
 
-Error NothingFound(const SearchTally& tally, const char* what) {
-  if (tally.failure) {
+Error NothingFound(const SearchTally& tally, const char* what, Behaviour behaviour) {
+  const bool others = tally.evaluated + tally.kv_oom + tally.oom + tally.not_measured > 0;
+  const bool interrupted = tally.failure && tally.failure->kind == ErrorKind::kInterrupted;
+  if (tally.failure && (behaviour == Behaviour::kReference || !others || interrupted)) {
     return {tally.failure->kind,
             fmt::format("{}: no layout could be evaluated; {}", what, tally.failure->message)};
   }
   if (tally.evaluated == 0 && tally.kv_oom == 0) {
-    if (tally.not_measured > 0) {
+    if (tally.not_measured > 0 && (behaviour == Behaviour::kReference || tally.oom == 0)) {
       return {ErrorKind::kNoFeasibleConfig,
               fmt::format("{}: no point could be evaluated, {} lack measurements (try "
                           "--database-mode HYBRID)",

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/modes.h"
 
 namespace infercast {
 
@@ -29,8 +30,9 @@ struct SearchTally {
   }
 };
 
-// The error of a search without rows: the reason that comes first of broken layouts, missing
-// measurements, memory, KV cache, targets.
-Error NothingFound(const SearchTally& tally, const char* what);
+// The error of a search without rows. Reference behaviour: the reason that comes first of broken
+// layouts, missing measurements, memory, KV cache, targets. Natively a layout that cannot be built
+// is the reason only where no other layout came further.
+Error NothingFound(const SearchTally& tally, const char* what, Behaviour behaviour);
 
 }  // namespace infercast

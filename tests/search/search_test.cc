@@ -113,6 +113,58 @@ TEST(Picking, ClusterAndLoad) {
       ErrorKind::kInvalidArgument);
 }
 
+TEST(Picking, ByObjectiveNeedsNoTarget) {
+  const std::vector<PickRow> rows = {Row("a", 20, 100, 2, 3), Row("a", 40, 300, 2, 9),
+                                     Row("b", 25, 300, 2, 5), Row("c", 10, 50, 2, 5),
+                                     Row("d", 5, 900, 16, 5)};
+  const auto positions = [](const PickResult& result) {
+    std::vector<std::uint32_t> out;
+    for (const Pick& p : result.best) out.push_back(p.row);
+    return out;
+  };
+  const auto pick = [&](Objective objective, Behaviour behaviour) {
+    return PickByObjective(rows, 8, objective, 3, behaviour);
+  };
+  EXPECT_EQ(positions(pick(Objective::kThroughput, Behaviour::kNative)),
+            (std::vector<std::uint32_t>{2, 1, 3}));
+  EXPECT_EQ(positions(pick(Objective::kLatency, Behaviour::kNative)),
+            (std::vector<std::uint32_t>{3, 0, 2}));
+  // The reference keeps replicas that are larger than the cluster.
+  EXPECT_EQ(positions(pick(Objective::kLatency, Behaviour::kReference)).front(), 4U);
+}
+
+TEST(WorkerMatching, NeverExceedsTheLimitOfUnlistedSizes) {
+  StaticRow prefill;
+  prefill.seq_s = 1;
+  prefill.num_total_gpus = 2;
+  StaticRow decode;
+  decode.seq_s = 3.7;
+  decode.num_total_gpus = 4;
+  for (std::int64_t limit = 1; limit <= 40; ++limit) {
+    ReplicaRules listed;
+    for (std::int64_t n = 1; n <= limit; ++n) listed.allowed_gpus.push_back(n);
+    ReplicaRules unlisted;
+    unlisted.max_gpus = limit;
+    const WorkerMatch a = MatchWorkers(prefill, decode, {}, listed);
+    const WorkerMatch b = MatchWorkers(prefill, decode, {}, unlisted);
+    EXPECT_EQ(a.prefill, b.prefill) << limit;
+    EXPECT_EQ(a.decode, b.decode) << limit;
+    EXPECT_LE(2 * b.prefill + 4 * b.decode, limit);
+  }
+}
+
+TEST(SearchErrors, ABrokenLayoutIsNotTheReasonWhereOthersCameFurther) {
+  SearchTally tally;
+  tally.failure = Error{ErrorKind::kInvalidArgument, "tp 3 does not divide the heads"};
+  tally.failed_layouts = 1;
+  EXPECT_EQ(NothingFound(tally, "x", Behaviour::kNative).kind, ErrorKind::kInvalidArgument);
+  tally.oom = 1;
+  EXPECT_EQ(NothingFound(tally, "x", Behaviour::kNative).kind, ErrorKind::kDoesNotFit);
+  tally.evaluated = 1;
+  EXPECT_EQ(NothingFound(tally, "x", Behaviour::kNative).kind, ErrorKind::kNoFeasibleConfig);
+  EXPECT_EQ(NothingFound(tally, "x", Behaviour::kReference).kind, ErrorKind::kInvalidArgument);
+}
+
 TEST(WorkerMatching, PrefersTheBestRatePerGpu) {
   StaticRow prefill;
   prefill.seq_s = 3.391;
