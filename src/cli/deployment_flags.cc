@@ -137,6 +137,7 @@ Result<Surroundings> OpenSurroundings(const CliContext& context) {
   IC_ASSIGN(std::vector<std::filesystem::path> roots, ResolveSystemsPaths(list));
   CheckpointSearch checkpoints;
   if (context.behaviour == Behaviour::kNative) checkpoints.unlisted = UnlistedArchitecture::kMap;
+  if (Result<HubOptions> hub = HubOptionsFromEnvironment()) checkpoints.hub = *std::move(hub);
   for (const char* name : {"INFERCAST_MODEL_CONFIGS_PATH", "AICONFIGURATOR_MODEL_CONFIGS_PATH"}) {
     if (const char* dir = std::getenv(name); dir != nullptr && *dir != 0) {
       checkpoints.config_dirs.emplace_back(dir);

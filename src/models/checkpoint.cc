@@ -288,6 +288,16 @@ Result<CheckpointFiles> Locate(std::string_view name, const CheckpointSearch& se
     if (!fs::is_regular_file(config, ec)) continue;
     return CheckpointFiles{known, config, dir / (FileStem(known) + std::string(kQuantSuffix))};
   }
+  std::optional<Error> refused;
+  if (search.hub && IsHubName(name)) {
+    Result<HubFiles> fetched = FetchFromHub(name, *search.hub);
+    if (fetched) {
+      return CheckpointFiles{std::string(name), std::move(fetched->config),
+                             std::move(fetched->quant)};
+    }
+    if (fetched.error().kind == ErrorKind::kIo) return std::unexpected(fetched.error());
+    refused = std::move(fetched).error();
+  }
   const std::vector<std::string> near = NearModelNames(name, bundled);
   std::string hint;
   if (!near.empty()) {
@@ -295,10 +305,12 @@ Result<CheckpointFiles> Locate(std::string_view name, const CheckpointSearch& se
   } else if (bundled.empty()) {
     hint = "; no bundled configurations were found (fetch the data package first)";
   }
-  return Fail(
-      ErrorKind::kUnknownName,
-      fmt::format("no model \"{}\": neither a directory, a config.json nor a bundled name{}", name,
-                  hint));
+  const std::string nowhere =
+      fmt::format("no model \"{}\": neither a directory, a config.json nor a bundled name", name);
+  if (refused) {
+    return Fail(refused->kind, fmt::format("{}, and {}{}", nowhere, refused->message, hint));
+  }
+  return Fail(ErrorKind::kUnknownName, nowhere + hint);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// From what a user types to a checkpoint's configuration: a local directory, a config.json, or a
-// name of the bundled collection, also under its common other spellings.
+// From what a user types to a checkpoint's configuration: a local directory, a config.json, a name
+// of the bundled collection, also under its common other spellings, or a repository of a model hub.
 #pragma once
 
 #include <filesystem>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "models/hub.h"
 #include "models/model_config.h"
 
 namespace infercast {
@@ -20,12 +21,13 @@ struct CheckpointSearch {
   UnlistedArchitecture unlisted = UnlistedArchitecture::kReject;
   // Keep what was parsed for the life of the process; a changed file is read again all the same.
   bool remember = true;
+  std::optional<HubOptions> hub = std::nullopt;  // where names that are not bundled are looked up; none: nowhere
 };
 
 // Reads, merges and parses. A directory counts before a file and a file before a name. kUnknownName
-// (listing near names) when nothing of that name is here; kModelConfig when a configuration is
-// missing in a directory, malformed or incomplete; kIo when a file cannot be read;
-// kUnsupportedModel when no family builds the architecture.
+// (listing near names) when nothing of that name is here or on the hub; kModelConfig when a
+// configuration is missing in a directory, malformed or incomplete; kIo when a file cannot be read
+// and kNetwork when the hub cannot; kUnsupportedModel when no family builds the architecture.
 Result<ModelConfig> LoadModelConfig(std::string_view name, const CheckpointSearch& search);
 
 // The merged configuration as it is, whatever its architecture. Errors as above, save
