@@ -6,6 +6,8 @@
 #include "cli/data_command.h"
 #include "cli/estimate_command.h"
 #include "cli/experiments_command.h"
+#include "cli/memory_command.h"
+#include "cli/models_command.h"
 #include "cli/ops_command.h"
 #include "cli/recommend_command.h"
 #include "cli/support_command.h"
@@ -22,6 +24,8 @@ int main(int argc, char** argv) {
   infercast::AddSweepCommand(app, context);
   infercast::AddRecommendCommand(app, context);
   infercast::AddRunCommand(app, context);
+  infercast::AddMemoryCommand(app, context);
+  infercast::AddModelsCommand(app, context);
   infercast::AddOpsCommand(app, context);
   infercast::AddSupportCommand(app, context);
   infercast::AddVersionCommand(app, context);

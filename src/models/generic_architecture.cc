@@ -17,11 +17,11 @@ namespace infercast {
 namespace {
 
 // Feed-forwards without a gate: two matrices instead of three.
-constexpr std::array<std::string_view, 13> kUngated = {
+constexpr std::array<std::string_view, 15> kUngated = {
     "GPT2LMHeadModel",     "GPTBigCodeForCausalLM", "GPTNeoForCausalLM", "GPTNeoXForCausalLM",
     "GPTJForCausalLM",     "BloomForCausalLM",      "FalconForCausalLM", "RWForCausalLM",
     "MPTForCausalLM",      "OPTForCausalLM",        "PhiForCausalLM",    "Starcoder2ForCausalLM",
-    "PersimmonForCausalLM"};
+    "PersimmonForCausalLM", "NemotronForCausalLM",   "ArceeForCausalLM"};
 
 class Reader {
  public:
@@ -66,7 +66,7 @@ Status MapUnlistedArchitecture(ModelConfig& m) {
   }
   Reader reader(source);
   IC_ASSIGN(m.layers, reader.Need({"num_hidden_layers", "n_layer", "num_layers", "n_layers"}));
-  IC_ASSIGN(m.hidden_size, reader.Need({"hidden_size", "n_embd", "d_model"}));
+  IC_ASSIGN(m.hidden_size, reader.Need({"hidden_size", "n_embd", "n_embed", "d_model"}));
   IC_ASSIGN(m.heads, reader.Need({"num_attention_heads", "n_head", "num_heads", "n_heads"}));
   IC_ASSIGN(m.vocab, reader.Need({"vocab_size", "padded_vocab_size"}));
   if (!reader.missing().empty()) {

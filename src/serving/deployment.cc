@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "memory/cache_layout.h"
 #include "tables/lane_order.h"
 
 namespace infercast {
@@ -50,7 +51,12 @@ Result<ModelPlan> Deployment::Plan(const ParallelLayout& layout) const {
   options.layout = layout;
   options.system = request_.system;
   if (!options.gpus_per_node) options.gpus_per_node = database_->system().num_gpus_per_node;
-  return BuildModelPlan(*model_, options);
+  IC_ASSIGN(ModelPlan plan, BuildModelPlan(*model_, options));
+  if (request_.behaviour == Behaviour::kNative && options.override_layers == 0) {
+    IC_ASSIGN(const ModelAnatomy anatomy, DescribeModel(*model_));
+    plan.facts.kv = NativeKvLayout(anatomy, plan);
+  }
+  return plan;
 }
 
 Result<std::shared_ptr<const Worker>> Deployment::MakeWorker(BuildOptions options) const {

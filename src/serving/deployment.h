@@ -50,7 +50,8 @@ class Deployment {
   Backend backend() const { return request_.backend; }
   const DeploymentRequest& request() const { return request_; }
 
-  // kInvalidArgument for an impossible layout, kUnsupportedModel, ...
+  // kInvalidArgument for an impossible layout, kUnsupportedModel, ... In native behaviour the KV
+  // cache is what the backend keeps: windows, states, draft layers, one pipeline stage.
   Result<ModelPlan> Plan(const ParallelLayout& layout) const;
   Result<std::shared_ptr<const Worker>> MakeWorker(const ParallelLayout& layout) const;
   // With build options of the caller's own; backend and system are those of the deployment.

@@ -8,6 +8,7 @@
 #include "base/float_division.h"
 #include "memory/memory_usage.h"
 #include "memory/naive_kv.h"
+#include "memory/plan_memory.h"
 
 namespace infercast {
 
@@ -102,20 +103,7 @@ std::unexpected<Error> NoBudget(double non_kv, double capacity) {
 Result<KvCapacity> KvCapacityOfPlan(const ModelPlan& plan, const SystemSpec& system,
                                     const KvCapacityRequest& r) {
   const Backend backend = plan.backend;
-  MemoryModel model;
-  model.facts = plan.facts;
-  model.backend = backend;
-  model.activation_width = plan.activation_hidden_size > 0
-                               ? static_cast<double>(plan.activation_hidden_size)
-                               : static_cast<double>(plan.facts.num_heads * plan.facts.head_size);
-  for (const Operator& op : plan.context_ops) {
-    model.context_weight_bytes += WeightBytes(op);
-  }
-  model.tp = plan.layout.tp;
-  model.pp = plan.layout.pp;
-  model.dp = plan.layout.dp;
-  model.moe_ep = plan.layout.moe_ep.value_or(1);
-  model.nextn = plan.nextn;
+  const MemoryModel model = MemoryModelOf(plan);
   MemoryQuery query;
   query.batch = r.max_batch_size;
   query.num_tokens = r.max_num_tokens;

@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "memory/plan_memory.h"
 #include "serving/encoder.h"
 
 namespace infercast {
@@ -31,21 +32,7 @@ Result<std::shared_ptr<const Worker>> Worker::Create(ModelPlan plan, const Datab
     worker->encoder_.push_back(BoundOperator::Bind(op, db));
   }
 
-  worker->memory_.facts = plan.facts;
-  worker->memory_.backend = plan.backend;
-  worker->memory_.activation_width =
-      plan.activation_hidden_size > 0
-          ? static_cast<double>(plan.activation_hidden_size)
-          : static_cast<double>(plan.facts.num_heads * plan.facts.head_size);
-  for (const Operator& op : plan.context_ops) {
-    worker->memory_.context_weight_bytes += WeightBytes(op);
-  }
-  worker->memory_.tp = plan.layout.tp;
-  worker->memory_.pp = plan.layout.pp;
-  worker->memory_.dp = plan.layout.dp;
-  worker->memory_.moe_ep = plan.layout.moe_ep.value_or(1);
-  worker->memory_.nextn = plan.nextn;
-
+  worker->memory_ = MemoryModelOf(plan);
   worker->identity_ = {.model = plan.model,
                        .system = db.system().name,
                        .backend = plan.backend,
