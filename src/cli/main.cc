@@ -1,6 +1,7 @@
 // The infercast program: registers the subcommands, one file each, and runs the one asked for.
 #include <CLI/CLI.hpp>
 
+#include "cli/calibrate_command.h"
 #include "cli/cli_context.h"
 #include "cli/completion_command.h"
 #include "cli/data_command.h"
@@ -12,6 +13,7 @@
 #include "cli/recommend_command.h"
 #include "cli/support_command.h"
 #include "cli/sweep_command.h"
+#include "cli/validate_command.h"
 #include "cli/version_command.h"
 
 int main(int argc, char** argv) {
@@ -19,6 +21,7 @@ int main(int argc, char** argv) {
   CLI::App app("Forecasts how fast a large language model will be served", "infercast");
   app.set_version_flag("--version", "infercast " INFERCAST_VERSION);
   infercast::AddGlobalOptions(app, context);
+  infercast::AddCalibrateCommand(app, context);
   infercast::AddDataCommand(app, context);
   infercast::AddEstimateCommand(app, context);
   infercast::AddSweepCommand(app, context);
@@ -28,6 +31,7 @@ int main(int argc, char** argv) {
   infercast::AddModelsCommand(app, context);
   infercast::AddOpsCommand(app, context);
   infercast::AddSupportCommand(app, context);
+  infercast::AddValidateCommand(app, context);
   infercast::AddVersionCommand(app, context);
   infercast::AddCompletionCommand(app, context);
   return infercast::RunCommandLine(app, context, argc, argv);

@@ -76,40 +76,63 @@ Result<std::shared_ptr<StepCosts>> Open(const AttemptRequest& r, const ParallelL
 Result<PricedWorker> OpenPriced(const AttemptRequest& r, const SystemsCatalog& systems) {
   PricedWorker out;
   const std::optional<std::string> version = UsableVersion(r, systems, out.notes);
+  // Where the layout is read otherwise, and what to say about it.
+  struct Reading {
+    ParallelLayout layout;
+    std::string note;
+  };
+  Reading described{r.layout, {}};
+  const std::int64_t width = r.layout.moe_tp.value_or(1);
+  ParallelLayout whole_experts = r.layout;
+  whole_experts.moe_ep = r.layout.moe_ep.value_or(1) * width;
+  whole_experts.moe_tp = 1;
+  const bool split = r.model->IsMoe() && width > 1;
+  const bool cut_blocks = split && r.quant.moe == MoeQuant::kFp8Block &&
+                          r.model->moe_inter_size > 0 &&
+                          (r.model->moe_inter_size / width) % kScaleBlock != 0;
+  if (cut_blocks) {
+    described = {whole_experts,
+                 fmt::format("experts kept whole on {} ranks: splitting their width by {} would "
+                             "cut fp8 scale blocks",
+                             *whole_experts.moe_ep, width)};
+  }
+  // A rank reads the same share of the experts' weights whether they are split or dealt out.
+  const Reading dealt_out{whole_experts,
+                          fmt::format("experts split {} ways were not measured: priced as dealt "
+                                      "out to {} ranks, which reads as many weights per rank",
+                                      width, *whole_experts.moe_ep)};
+  struct Attempt {
+    DatabaseMode mode;
+    const Reading* reading;
+  };
+  std::vector<Attempt> attempts{{DatabaseMode::kSilicon, &described}};
+  if (split && !cut_blocks) attempts.push_back({DatabaseMode::kSilicon, &dealt_out});
+  attempts.push_back({DatabaseMode::kHybrid, &described});
+
   std::optional<Error> first;
   const std::vector<QuantOverrides> ladder = AttentionLadder(r.quant);
-  const bool wide = r.layout.moe_ep.value_or(1) > 1 && r.model->IsMoe();
-  // Experts whose width the tensor split would cut within a scale block are kept whole by engines.
-  const std::int64_t width = r.layout.moe_tp.value_or(1);
-  ParallelLayout layout = r.layout;
-  if (r.quant.moe == MoeQuant::kFp8Block && width > 1 && r.model->moe_inter_size > 0 &&
-      (r.model->moe_inter_size / width) % kScaleBlock != 0) {
-    layout.moe_ep = layout.moe_ep.value_or(1) * width;
-    layout.moe_tp = 1;
-    out.notes.push_back(
-        fmt::format("experts spread whole over {} ranks: a split of their width by {} would cut "
-                    "fp8 scale blocks",
-                    *layout.moe_ep, width));
-  }
-  for (const DatabaseMode mode : {DatabaseMode::kSilicon, DatabaseMode::kHybrid}) {
+  for (const Attempt& attempt : attempts) {
+    const ParallelLayout& layout = attempt.reading->layout;
+    const bool wide = layout.moe_ep.value_or(1) > 1 && r.model->IsMoe();
     for (const bool large_ep : {true, false}) {
       if (large_ep && !wide) continue;
       for (const QuantOverrides& quant : ladder) {
         Result<std::shared_ptr<StepCosts>> costs =
-            Open(r, layout, quant, mode, version, large_ep, systems);
+            Open(r, layout, quant, attempt.mode, version, large_ep, systems);
         if (!costs) {
           if (!first && !large_ep) first = costs.error();
           continue;
         }
         out.costs = *std::move(costs);
-        out.mode = mode;
+        out.mode = attempt.mode;
+        if (!attempt.reading->note.empty()) out.notes.push_back(attempt.reading->note);
         if (quant.fmha != r.quant.fmha || quant.kv != r.quant.kv) {
           out.notes.push_back(
               fmt::format("attention priced as {} over a {} KV cache: {} over {} was not measured",
                           ToString(*quant.fmha), ToString(*quant.kv), ToString(*r.quant.fmha),
                           ToString(*r.quant.kv)));
         }
-        if (mode == DatabaseMode::kHybrid) {
+        if (attempt.mode == DatabaseMode::kHybrid) {
           out.notes.push_back("some operators were not measured here and are estimated");
         }
         return out;

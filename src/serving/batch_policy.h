@@ -36,6 +36,8 @@ struct BatchPolicy {
   std::int64_t poll_interval = 1;
   // Steps for which prompts are held back until every data-parallel rank has one.
   std::int64_t hold_steps = 0;
+  // Requests that one rank serves at once; 0: as many as its memory holds.
+  std::int64_t max_requests = 0;
   // KV memory reserved at admission: the prompt and this share of the output.
   double kv_output_share = 1.0;
   // Share of GPU memory for the engine (of all, or of what is free beside the weights: the

@@ -120,9 +120,19 @@ Result<ResolvedCheckpoint> ResolveCheckpoint(const CheckpointLabel& label, const
                          precision == "mxfp4" ||
                          (precision.empty() && q.gemm && *q.gemm != GemmQuant::kBfloat16);
   if (!q.gemm) {
-    q.gemm = precision == "fp8"                           ? GemmQuant::kFp8
-             : precision == "fp4" || precision == "nvfp4" ? GemmQuant::kNvfp4
-                                                          : GemmQuant::kBfloat16;
+    if (precision == "fp8") q.gemm = GemmQuant::kFp8;
+    if (precision == "fp4" || precision == "nvfp4") q.gemm = GemmQuant::kNvfp4;
+    if (precision == "bf16" || precision == "bfloat16" || precision == "fp16") {
+      q.gemm = GemmQuant::kBfloat16;
+    }
+    // Another label, or none: as the checkpoint says of itself.
+    if (!q.gemm) {
+      out.quant = q;
+      if (!precision.empty()) {
+        out.notes.push_back(fmt::format("precision '{}' is left to the checkpoint", precision));
+      }
+      return out;
+    }
   }
   if (!q.moe) {
     q.moe = *q.gemm == GemmQuant::kFp8        ? MoeQuant::kFp8

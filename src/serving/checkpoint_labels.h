@@ -27,7 +27,7 @@ struct CheckpointLabel {
 
 struct ResolvedCheckpoint {
   std::string model;     // bundled name
-  QuantOverrides quant;  // gemm, moe, kv, fmha all set
+  QuantOverrides quant;  // all set, or none beyond the label's: the checkpoint decides
   std::vector<std::string> notes;
 };
 

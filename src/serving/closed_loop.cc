@@ -105,6 +105,7 @@ class Loop {
   }
 
   bool Admit(Rank& rank, std::uint32_t request) {
+    if (policy_.max_requests > 0 && rank.admitted >= policy_.max_requests) return false;
     const double reserve = requests_[request].reserve;
     if (kv_.limited && rank.admitted > 0 && rank.reserved + reserve > kv_.bytes) return false;
     rank.reserved += reserve;

@@ -29,27 +29,22 @@ constexpr std::array<CorrectionFacts, 7> kNames = {{
 using Row = std::array<FittedRange, kNames.size()>;
 
 // Fitted by tools/fit_corrections on the public training points.
-constexpr Row kTrtllm = {{{0, 0, 0},
-                          {7.1, 5.2, 7.9},
-                          {4.0, 1.0, 4.3},
+constexpr Row kTrtllm = {
+    {{0, 0, 0}, {9.1, 9.0, 10.2}, {0, 0, 0}, {0, 0, 0}, {1.10, 1.02, 1.10}, {1, 1, 1}, {0, 0, 0}}};
+constexpr Row kSglang = {{{165, 148, 180},
                           {0, 0, 0},
-                          {0.97, 0.76, 1.11},
+                          {3.7, 2.9, 4.6},
+                          {0, 0, 0},
+                          {1.30, 1.20, 1.39},
                           {1, 1, 1},
-                          {0, 0, 0}}};
-constexpr Row kSglang = {{{186, 165, 205},
-                          {0, 0, 0},
-                          {2.2, 0.4, 4.5},
-                          {0, 0, 0},
-                          {1.28, 1.16, 1.42},
-                          {1, 1, 1},
-                          {0.034, 0.031, 0.037}}};
-constexpr Row kVllm = {{{37, 1, 43},
+                          {0.037, 0.029, 0.046}}};
+constexpr Row kVllm = {{{39, 19, 52},
                         {0, 0, 0},
-                        {0, 0, 1.5},
                         {0, 0, 0},
-                        {1.26, 1.17, 1.40},
+                        {0, 0, 0},
+                        {1.28, 1.24, 1.31},
                         {1, 1, 1},
-                        {0.009, 0.008, 0.018}}};
+                        {0.017, 0.013, 0.017}}};
 constexpr Row kTrtllmPools = {{{160, 156, 176},
                                {0, 0, 0},
                                {0, 0, 0},

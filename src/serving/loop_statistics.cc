@@ -7,11 +7,13 @@
 namespace infercast {
 
 Status CheckPolicy(const BatchPolicy& policy) {
-  if (policy.token_budget < 1 || policy.poll_interval < 1 || policy.hold_steps < 0) {
+  if (policy.token_budget < 1 || policy.poll_interval < 1 || policy.hold_steps < 0 ||
+      policy.max_requests < 0) {
     return Fail(ErrorKind::kInvalidArgument,
-                fmt::format("token budget {}, polling interval {}, hold {}: the first two must be "
-                            "at least 1, the last at least 0",
-                            policy.token_budget, policy.poll_interval, policy.hold_steps));
+                fmt::format("token budget {}, polling interval {}, hold {}, most requests {}: the "
+                            "first two must be at least 1, the others at least 0",
+                            policy.token_budget, policy.poll_interval, policy.hold_steps,
+                            policy.max_requests));
   }
   if (!(policy.kv_output_share >= 0 && policy.memory_fraction > 0)) {
     return Fail(ErrorKind::kInvalidArgument,

@@ -148,6 +148,8 @@ Result<MeasuredFile> ParseMeasuredCsv(std::string_view text) {
     p.prefix = cells.Whole("prefix");
     p.concurrency = cells.Whole("concurrency");
     p.rate = cells.Number("rate", "request_rate");
+    p.requests = cells.Whole("requests", "num_prompts");
+    p.shortest = cells.Number("shortest");
     p.worker = cells.Worker("");
     p.prefill = cells.Worker("prefill_");
     p.decode = cells.Worker("decode_");

@@ -29,7 +29,9 @@ struct MeasuredPoint {
   std::string mode;                 // agg or disagg; empty: agg
   std::string gemm, moe, kv, fmha;  // number formats as labelled
   std::optional<std::int64_t> isl, osl, prefix, concurrency;
-  std::optional<double> rate;
+  std::optional<double> rate;            // requests per second
+  std::optional<std::int64_t> requests;  // sent in all
+  std::optional<double> shortest;        // lengths from this share of isl and osl on
   MeasuredWorker worker, prefill, decode;
   std::optional<std::int64_t> nextn;
   std::optional<double> nextn_accepted;

@@ -4,6 +4,7 @@
 #include <tbb/parallel_for.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <mutex>
 
@@ -86,6 +87,13 @@ Result<Subject> SubjectOf(const MeasuredPoint& p, const SystemsCatalog& systems,
   return Subject{*backend, std::move(system), std::move(model), std::move(checkpoint)};
 }
 
+// One campaign's TTFT grows with the output length by one request duration over C, at every C and
+// length: one of C requests always waits for a slot. Inferred from those rows, not documented.
+bool LacksOneSlot(const RepairedPoint& r) {
+  return r.point.source.find("h100_sxm/trtllm/1.0.0rc3/meta-llama_Llama-3.1-8B") !=
+         std::string::npos;
+}
+
 PreparedPoint PointOf(std::size_t index, const RepairedPoint& r, const Subject& subject,
                       const PrepareOptions& options) {
   PreparedPoint out;
@@ -100,14 +108,28 @@ PreparedPoint PointOf(std::size_t index, const RepairedPoint& r, const Subject& 
                                       r.point.precision, concurrency, isl},
                                      &flags)
                    : DefaultBatchPolicy(subject.backend, subject.system, concurrency, isl);
+  if (LacksOneSlot(r) && concurrency > 1) {
+    out.policy.max_requests = concurrency - 1;
+    out.notes.push_back(
+        fmt::format("inferred of this campaign: the engine serves {} of the {} "
+                    "requests at once",
+                    concurrency - 1, concurrency));
+  }
+  if (r.disaggregated) {
+    out.policy.token_budget = subject.backend == Backend::kSglang ? 16384 : 8192;
+  }
   if (!flags.empty() && !r.disaggregated) out.notes.push_back("benchmark recipe: " + flags);
   out.load.isl = isl;
   out.load.osl = *r.point.osl;
   out.load.prefix = std::clamp<std::int64_t>(r.point.prefix.value_or(0), 0, isl - 1);
-  if (r.point.rate) {
+  if (r.point.rate && *r.point.rate > 0 && r.concurrency < 1) {
     out.load.rate = *r.point.rate;
   } else {
     out.load.concurrency = r.concurrency;
+  }
+  out.load.requests = std::clamp<std::int64_t>(r.point.requests.value_or(0), 0, 1 << 20);
+  if (r.point.shortest && *r.point.shortest > 0 && *r.point.shortest <= 1) {
+    out.load.shortest = *r.point.shortest;
   }
   const std::int64_t nextn = r.point.nextn.value_or(0);
   if (nextn > 0) {
@@ -191,6 +213,12 @@ void Prepare(PreparedDeployment& deployment, std::span<const RepairedPoint> poin
     }
     p.notes.insert(p.notes.begin(), notes.begin(), notes.end());
     p.kv = *KvOf(deployment.worker.costs->worker(), p.policy, p.notes);
+    const Worker& decoder = deployment.worker.costs->worker();
+    const std::int64_t ranks =
+        decoder.plan().layout.dp * std::max<std::int64_t>(1, deployment.decode_workers);
+    p.kind = KindOf(decoder, p.disaggregated,
+                    (std::max<std::int64_t>(p.load.concurrency, 1) + ranks - 1) / ranks, p.load.isl,
+                    p.load.osl);
   }
 }
 

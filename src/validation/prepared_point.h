@@ -12,6 +12,7 @@
 #include "models/checkpoint.h"
 #include "serving/attempts.h"
 #include "serving/closed_loop.h"
+#include "serving/uncertainty.h"
 #include "tables/versions.h"
 #include "validation/repairs.h"
 
@@ -30,6 +31,7 @@ struct PreparedPoint {
   BatchPolicy policy;
   KvSpace kv;
   LoadSpec load;
+  ForecastKind kind;
   std::vector<std::string> notes;
 };
 

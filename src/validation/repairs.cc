@@ -146,9 +146,6 @@ RepairedPoint RepairOne(MeasuredPoint point,
   }
   if (!p.rate && (!p.concurrency || *p.concurrency < 1)) missing.emplace_back("concurrency");
   r.concurrency = p.concurrency.value_or(0);
-  if (!(p.ttft_ms && *p.ttft_ms > 0) && !(p.tpot_ms && *p.tpot_ms > 0)) {
-    missing.emplace_back("measured TTFT and TPOT");
-  }
   if (!missing.empty()) r.unanswerable = "the row lacks " + Joined(missing);
   r.point = std::move(point);
   return r;
@@ -156,7 +153,8 @@ RepairedPoint RepairOne(MeasuredPoint point,
 
 // Both measured values to four digits: a copy of a row may have passed through a spreadsheet.
 std::string MeasurementKey(const MeasuredPoint& p) {
-  return fmt::format("{} {:.4e} {:.4e}", p.mode, p.ttft_ms.value_or(0), p.tpot_ms.value_or(0));
+  return fmt::format("{} {} {} {:.4e} {:.4e}", p.mode, p.backend, p.system, p.ttft_ms.value_or(0),
+                     p.tpot_ms.value_or(0));
 }
 
 bool IsDeepSeek(const MeasuredPoint& p) {
@@ -220,6 +218,7 @@ std::vector<RepairedPoint> RepairPoints(std::vector<MeasuredPoint> points,
   // Of equal measurements the first that can be answered counts as the original.
   std::map<std::string, std::size_t> originals;
   for (std::size_t i = 0; i < out.size(); ++i) {
+    if (!out[i].point.ttft_ms && !out[i].point.tpot_ms) continue;
     const std::string key = MeasurementKey(out[i].point);
     const auto [it, fresh] = originals.emplace(key, i);
     if (fresh) continue;

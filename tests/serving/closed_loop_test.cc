@@ -176,6 +176,17 @@ TEST_P(ClosedLoop, ReservedMemoryStaysWithinTheCache) {
   EXPECT_EQ(tight.requests, 640);
 }
 
+TEST_P(ClosedLoop, AMissingSlotCostsOneRequestDurationPerRound) {
+  const LoadSpec load = Closed(8, 1024, 512);
+  const ServingForecast free = Run(load);
+  policy.max_requests = 7;
+  const ServingForecast short_of_one = Run(load);
+  // Each of the seven slots is handed on once per request duration.
+  const double duration = short_of_one.tpot.mean * 460;
+  EXPECT_NEAR(short_of_one.ttft.mean - free.ttft.mean, duration / 7, 0.25 * duration / 7);
+  EXPECT_LE(short_of_one.mean_running, 7);
+}
+
 TEST_P(ClosedLoop, AnswersDoNotDependOnWhatWasAskedBefore) {
   const ServingForecast fresh = Run(Closed(20));
   Run(Closed(200, 4000, 300));

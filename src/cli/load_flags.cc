@@ -1,0 +1,267 @@
+#include "cli/load_flags.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cli/measured_flags.h"
+#include "validation/calibration.h"
+
+namespace infercast {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+ordered_json DistributionJson(const Distribution& d) {
+  return {{"mean", d.mean}, {"median", d.median}, {"p90", d.p90}, {"p99", d.p99}};
+}
+
+// The label that collections of measurements give these formats.
+std::string PrecisionOf(const QuantModes& quant) {
+  switch (quant.gemm) {
+    case GemmQuant::kBfloat16:
+      return quant.moe == MoeQuant::kBfloat16 ? "bf16" : "fp4";
+    case GemmQuant::kFp8:
+    case GemmQuant::kFp8Static:
+    case GemmQuant::kFp8Block:
+    case GemmQuant::kFp8Ootb:
+      return "fp8";
+    case GemmQuant::kNvfp4:
+    case GemmQuant::kNvfp4Wo:
+    case GemmQuant::kW4a16Nvfp4:
+      return "fp4";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+void LoadFlags::Declare(CLI::App& command) {
+  const char* group = "Load in virtual time (agg, disagg)";
+  command
+      .add_option("--concurrency", concurrency,
+                  "Requests in flight: every completion sends the next (default: as many as "
+                  "--batch-size says)")
+      ->group(group);
+  command.add_option("--rate", rate, "Open arrivals instead: requests per second")->group(group);
+  command
+      .add_option("--num-requests", requests,
+                  "Requests of the run (default: 10 per request in flight; 512 at a rate)")
+      ->group(group);
+  command
+      .add_option("--shortest", shortest,
+                  "Lengths are uniform from this share of --isl and --osl on (default: 0.8)")
+      ->group(group);
+  command.add_option("--seed", seed, "Seed of lengths and arrivals")->group(group);
+  command.add_option("--token-budget", token_budget, "Tokens of a step (default: the backend's)")
+      ->group(group);
+  command
+      .add_option("--poll-interval", poll_interval,
+                  "Decode steps between two looks at new requests (default: 1)")
+      ->group(group);
+  command
+      .add_option("--hold-steps", hold_steps,
+                  "Steps for which prompts wait until every data-parallel rank has one")
+      ->group(group);
+  command
+      .add_option("--max-num-seqs", max_requests,
+                  "Requests that one rank serves at once (default: as many as memory holds)")
+      ->group(group);
+  command
+      .add_option("--correction", corrections,
+                  "Set a correction, name=value (repeatable; see docs/accuracy.md)")
+      ->group(group);
+  command.add_flag("--no-corrections", bare, "Operators and scheduling alone")->group(group);
+  command.add_flag("--recipe", recipe, "Launch flags of the public nightly benchmark's recipes")
+      ->group(group);
+  command
+      .add_option("--calibration", calibration,
+                  "Profile written by calibrate: show calibrated figures beside the raw ones")
+      ->group(group);
+}
+
+bool LoadFlags::given() const {
+  return concurrency || rate || requests || shortest || token_budget || poll_interval ||
+         hold_steps || max_requests || !corrections.empty() || bare || recipe || calibration;
+}
+
+Result<std::optional<LoadAnswer>> LoadFlags::Forecast(const EstimateRequest& request,
+                                                      const PointEstimate& point,
+                                                      bool by_default) const {
+  const bool pools = request.mode == EstimateMode::kDisagg;
+  if (!pools && request.mode != EstimateMode::kAgg) {
+    if (!given()) return std::nullopt;
+    return Fail(ErrorKind::kUsage,
+                "a load (--concurrency, --rate ...) goes with the modes agg and disagg only");
+  }
+  if (!given() && !by_default) return std::nullopt;
+  if (point.workers.empty() || (pools && point.workers.size() < 2)) {
+    return Fail(ErrorKind::kInternal, "the estimate names no workers");
+  }
+  // Pools stand in the order prefill, decode.
+  const std::shared_ptr<const Worker>& worker = point.workers[pools ? 1 : 0];
+  const Backend backend = worker->backend();
+  const std::int64_t ranks = std::max<std::int64_t>(1, worker->plan().layout.dp);
+  const std::int64_t decode_workers = pools ? request.decode.workers.value_or(1) : 1;
+
+  LoadAnswer answer;
+  LoadSpec& load = answer.load;
+  load.isl = request.workload.isl + worker->VisualTokensOf(request.workload);
+  load.osl = request.workload.osl;
+  load.prefix = request.workload.prefix;
+  load.requests = requests.value_or(0);
+  load.shortest = shortest.value_or(load.shortest);
+  load.seed = seed;
+  load.rate = rate.value_or(0);
+  const std::int64_t batch = pools ? request.decode.batch.value_or(request.batch) : request.batch;
+  load.concurrency = concurrency.value_or(rate ? 0 : batch * ranks * decode_workers);
+  if (worker->plan().nextn > 0) {
+    load.progress = 1 + std::clamp(request.nextn_accepted.value_or(0), 0.0,
+                                   static_cast<double>(worker->plan().nextn));
+  }
+
+  const std::int64_t in_flight = std::max<std::int64_t>(load.concurrency, 1);
+  std::string flags;
+  answer.policy = recipe ? BenchmarkRecipe({backend, &worker->system(), request.model,
+                                            PrecisionOf(worker->plan().quant), in_flight, load.isl},
+                                           &flags)
+                         : DefaultBatchPolicy(backend, worker->system(), in_flight, load.isl);
+  if (!flags.empty()) answer.notes.push_back("benchmark recipe: " + flags);
+  if (pools) answer.policy.token_budget = backend == Backend::kSglang ? 16384 : 8192;
+  if (token_budget) answer.policy.token_budget = *token_budget;
+  if (poll_interval) answer.policy.poll_interval = *poll_interval;
+  if (hold_steps) answer.policy.hold_steps = *hold_steps;
+  if (max_requests) answer.policy.max_requests = *max_requests;
+  const std::optional<double> fraction = pools && request.decode.memory_fraction
+                                             ? request.decode.memory_fraction
+                                             : request.memory_fraction;
+  if (fraction) answer.policy.memory_fraction = *fraction;
+
+  answer.corrections = bare ? NoCorrections() : DefaultCorrections(backend, pools);
+  IC_ASSIGN(const CorrectionSettings settings, ParseCorrections(corrections));
+  IC_RETURN_IF_ERROR(ApplyCorrections(settings, answer.corrections));
+
+  IC_ASSIGN(const KvSpace kv, KvSpaceOf(*worker, answer.policy));
+  IC_ASSIGN(const std::shared_ptr<StepCosts> costs, StepCosts::Create(worker));
+  if (pools) {
+    IC_ASSIGN(const std::shared_ptr<StepCosts> prefill, StepCosts::Create(point.workers[0]));
+    DisaggregatedPools p;
+    p.prefill = prefill.get();
+    p.decode = costs.get();
+    p.prefill_workers = request.prefill.workers.value_or(1);
+    p.decode_workers = decode_workers;
+    p.prefill_policy = answer.policy;
+    p.decode_kv = kv;
+    p.decode_kv_output_share = answer.policy.kv_output_share;
+    IC_ASSIGN(answer.forecast, ForecastDisaggregated(p, answer.corrections, load));
+  } else {
+    IC_ASSIGN(answer.forecast,
+              ForecastClosedLoop(*costs, answer.policy, answer.corrections, kv, load));
+  }
+  if (calibration) {
+    IC_ASSIGN(const CalibrationProfile profile, ReadProfile(*calibration));
+    CalibrationQuery query;
+    query.family = {std::string(ToString(backend)),
+                    request.system,
+                    request.model,
+                    PrecisionOf(worker->plan().quant),
+                    request.version.value_or(""),
+                    "",
+                    pools ? "disagg" : "agg"};
+    query.isl = load.isl;
+    query.osl = load.osl;
+    query.concurrency = load.concurrency;
+    std::string why;
+    if (const CalibrationFactor* factor = FindFactor(profile, query, &why)) {
+      answer.calibrated_ttft_ms = answer.forecast.ttft.mean * factor->ttft;
+      answer.calibrated_tpot_ms = answer.forecast.tpot.mean * factor->tpot;
+      answer.notes.push_back(fmt::format("calibrated with {} measured points of {}", factor->points,
+                                         factor->family.Text()));
+    } else {
+      answer.notes.push_back(why);
+    }
+  }
+  const std::int64_t share = ranks * decode_workers;
+  answer.intervals =
+      IntervalsOf(KindOf(*worker, pools, (in_flight + share - 1) / share, load.isl, load.osl),
+                  answer.calibrated_ttft_ms.value_or(answer.forecast.ttft.mean),
+                  answer.calibrated_tpot_ms.value_or(answer.forecast.tpot.mean));
+  return answer;
+}
+
+std::string LoadAnswer::Text() const {
+  const ServingForecast& f = forecast;
+  std::string text =
+      load.concurrency > 0
+          ? fmt::format("\nas a benchmark with {} requests in flight would see it ({} requests)\n",
+                        load.concurrency, f.requests)
+          : fmt::format("\nas a client at {} requests/s would see it ({} requests)\n", load.rate,
+                        f.requests);
+  text += fmt::format("  {:<22} {:>10} {:>10} {:>10} {:>10}   {}\n", "ms", "mean", "median", "p90",
+                      "p99", "10 % to 90 % of measurements of the mean");
+  const auto line = [&](const char* name, const Distribution& d, const Interval& i) {
+    text += fmt::format("  {:<22} {:>10.2f} {:>10.2f} {:>10.2f} {:>10.2f}   {:.2f} to {:.2f}\n",
+                        name, d.mean, d.median, d.p90, d.p99, i.low, i.high);
+  };
+  line("time to first token", f.ttft, intervals.ttft);
+  line("time per output token", f.tpot, intervals.tpot);
+  if (calibrated_ttft_ms) {
+    text += fmt::format("  calibrated means: {:.2f} to the first token, {:.2f} per output token\n",
+                        *calibrated_ttft_ms, *calibrated_tpot_ms);
+  }
+  text += fmt::format(
+      "  of the first token: front end {:.1f}, polling {:.1f}, queue {:.1f}, prefill {:.1f}",
+      f.parts.front_end, f.parts.polling, f.parts.queue, f.parts.prefill);
+  if (f.parts.transfer > 0) text += fmt::format(", KV transfer {:.1f}", f.parts.transfer);
+  text += fmt::format(
+      " ms\n  {:.3f} requests/s, {:.1f} tokens/s, {:.1f} requests decoding on average\n",
+      f.requests_per_s, f.output_tokens_per_s, f.mean_running);
+  return text;
+}
+
+std::string LoadAnswer::Json() const {
+  const ServingForecast& f = forecast;
+  ordered_json json;
+  if (load.concurrency > 0) {
+    json["concurrency"] = load.concurrency;
+  } else {
+    json["rate"] = load.rate;
+  }
+  json["requests"] = f.requests;
+  json["shortest"] = load.shortest;
+  json["seed"] = load.seed;
+  json["ttft_ms"] = DistributionJson(f.ttft);
+  json["tpot_ms"] = DistributionJson(f.tpot);
+  json["ttft_interval_ms"] = {intervals.ttft.low, intervals.ttft.high};
+  json["tpot_interval_ms"] = {intervals.tpot.low, intervals.tpot.high};
+  json["ttft_parts_ms"] = {{"front_end", f.parts.front_end},
+                           {"polling", f.parts.polling},
+                           {"queue", f.parts.queue},
+                           {"prefill", f.parts.prefill},
+                           {"transfer", f.parts.transfer}};
+  if (calibrated_ttft_ms) {
+    json["calibrated"] = {{"ttft_ms", *calibrated_ttft_ms}, {"tpot_ms", *calibrated_tpot_ms}};
+  }
+  json["requests_per_s"] = f.requests_per_s;
+  json["output_tokens_per_s"] = f.output_tokens_per_s;
+  json["mean_running"] = f.mean_running;
+  json["context_step_share"] = f.context_step_share;
+  json["peak_kv_share"] = f.peak_kv_share;
+  json["policy"] = {{"rule", ToString(policy.rule)},
+                    {"token_budget", policy.token_budget},
+                    {"poll_interval", policy.poll_interval},
+                    {"hold_steps", policy.hold_steps},
+                    {"max_requests", policy.max_requests},
+                    {"kv_output_share", policy.kv_output_share},
+                    {"memory_fraction", policy.memory_fraction}};
+  for (const CorrectionFacts& facts : CorrectionNames()) {
+    json["corrections"][std::string(facts.name)] = GetCorrection(corrections, facts);
+  }
+  return json.dump(2);
+}
+
+}  // namespace infercast

@@ -1,0 +1,131 @@
+#include "cli/measured_flags.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace infercast {
+
+namespace {
+
+std::string SystemMessage() { return std::strerror(errno); }
+
+}  // namespace
+
+void MeasuredFlags::Declare(CLI::App& command) {
+  command
+      .add_option("--measured", files,
+                  "Measured points: CSV, or results of vllm bench serve, sglang.bench_serving, "
+                  "GuideLLM or AIPerf (repeatable)")
+      ->required();
+  BenchmarkDeployment& d = deployment;
+  command.add_option("--model,--model-path", d.model, "Model of results that do not name it");
+  command.add_option("--system", d.system, "System of results that do not name it");
+  command.add_option("--backend", d.backend, "Backend of results that do not name it");
+  command.add_option("--backend-version", d.version, "Backend version of such results");
+  command.add_option("--precision", d.precision, "Number format of such results: bf16, fp8, fp4");
+  command.add_option("--isl", d.isl, "Input tokens, where results do not say");
+  command.add_option("--osl", d.osl, "Output tokens, where results do not say");
+  command.add_option("--concurrency", d.concurrency,
+                     "Requests in flight, where results do not say");
+  command.add_option("--tp-size,--tp", d.worker.tp, "Tensor parallelism, where results do not say");
+  command.add_option("--pp-size,--pp", d.worker.pp, "Pipeline parallelism, likewise");
+  command.add_option("--attention-dp-size,--dp", d.worker.dp, "Data parallelism, likewise");
+  command.add_option("--moe-tp-size,--etp", d.worker.moe_tp, "Experts' tensor parallelism");
+  command.add_option("--moe-ep-size,--ep", d.worker.moe_ep, "Expert parallelism");
+  command.add_option("--correction", corrections,
+                     "Set a correction, name=value (repeatable; see docs/accuracy.md)");
+  command.add_flag("--no-corrections", bare, "Operators and scheduling alone, no fitted constants");
+  command.add_flag("--no-recipes", no_recipes,
+                   "Backend defaults instead of the public benchmark's launch flags");
+}
+
+Result<MeasuredFile> MeasuredFlags::Read() const {
+  MeasuredFile all;
+  for (const std::string& path : files) {
+    IC_ASSIGN(const std::string text, ReadWholeFile(path));
+    Result<MeasuredFile> file = ParseMeasured(text, deployment);
+    if (!file) {
+      return Fail(file.error().kind, fmt::format("{}: {}", path, file.error().message));
+    }
+    for (MeasuredPoint& p : file->points) all.points.push_back(std::move(p));
+    for (const std::string& w : file->warnings) all.warnings.push_back(path + ": " + w);
+  }
+  return all;
+}
+
+Result<ValidateOptions> MeasuredFlags::Options(const CliContext& context) const {
+  ValidateOptions options;
+  options.prepare.behaviour = context.behaviour;
+  options.prepare.recipes = !no_recipes;
+  IC_ASSIGN(CorrectionSettings set, ParseCorrections(corrections));
+  options.corrections = [set, none = bare](Backend backend, bool disaggregated) {
+    ServingCorrections c = none ? NoCorrections() : DefaultCorrections(backend, disaggregated);
+    (void)ApplyCorrections(set, c);  // checked when parsed
+    return c;
+  };
+  return options;
+}
+
+Result<CorrectionSettings> ParseCorrections(const std::vector<std::string>& texts) {
+  CorrectionSettings set;
+  for (const std::string& text : texts) {
+    const std::size_t at = text.find('=');
+    const std::string name = text.substr(0, at);
+    double value = -1;
+    if (at != std::string::npos) {
+      const char *begin = text.data() + at + 1, *end = text.data() + text.size();
+      const auto [stop, error] = std::from_chars(begin, end, value);
+      if (error != std::errc() || stop != end) value = -1;
+    }
+    ServingCorrections probe;
+    IC_RETURN_IF_ERROR(SetCorrection(probe, name, value));
+    set.emplace_back(name, value);
+  }
+  return set;
+}
+
+Status ApplyCorrections(const CorrectionSettings& settings, ServingCorrections& corrections) {
+  for (const auto& [name, value] : settings) {
+    IC_RETURN_IF_ERROR(SetCorrection(corrections, name, value));
+  }
+  return {};
+}
+
+Result<std::string> ReadWholeFile(const std::string& path) {
+  errno = 0;
+  std::error_code ec;
+  if (std::filesystem::is_directory(path, ec)) {
+    return Fail(ErrorKind::kIo, fmt::format("cannot read {}: it is a directory", path));
+  }
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream text;
+  if (in) text << in.rdbuf();
+  if (!in || in.bad())
+    return Fail(ErrorKind::kIo, fmt::format("cannot read {}: {}", path, SystemMessage()));
+  return std::move(text).str();
+}
+
+Status WriteWholeFile(const std::string& path, std::string_view text) {
+  errno = 0;
+  std::ofstream out(path, std::ios::binary | std::ios::trunc);
+  out << text;
+  out.flush();
+  if (!out) return Fail(ErrorKind::kIo, fmt::format("cannot write {}: {}", path, SystemMessage()));
+  return {};
+}
+
+Result<CalibrationProfile> ReadProfile(const std::string& path) {
+  IC_ASSIGN(const std::string text, ReadWholeFile(path));
+  Result<CalibrationProfile> profile = ProfileFromJson(text);
+  if (!profile) return Fail(profile.error().kind, path + ": " + profile.error().message);
+  return profile;
+}
+
+}  // namespace infercast
