@@ -9,6 +9,7 @@
 
 #include "cli/deployment_flags.h"
 #include "cli/estimate_output.h"
+#include "cli/load_flags.h"
 #include "cli/named_option.h"
 #include "search/estimate_point.h"
 #include "search/workbench.h"
@@ -38,6 +39,7 @@ struct EstimateFlags {
   bool boundary_on_ffn = false;
   bool encoder_pool = false;
   std::optional<std::int64_t> encoder_tp, encoder_batch, encoder_workers;
+  LoadFlags load;
   std::string detail;
   // Options that only make sense in some modes.
   std::vector<CLI::Option*> pool_options, afd_options, static_options, encoder_options;
@@ -301,6 +303,21 @@ Result<int> Run(const EstimateFlags& flags, const CliContext& context) {
       answer.notes.push_back("no comparison with the speed of light: " + compared.error().message);
     }
   }
+  // What a benchmark of this deployment would see. A deployment that cannot be run in virtual time
+  // is an error only where the user asked for it.
+  std::optional<LoadAnswer> load;
+  Result<std::optional<LoadAnswer>> run = flags.load.Forecast(request, *point, native);
+  if (run) {
+    load = *std::move(run);
+  } else if (flags.load.given()) {
+    return std::unexpected(run.error());
+  } else {
+    answer.notes.push_back("no benchmark run in virtual time: " + run.error().message);
+  }
+  if (load) {
+    answer.load = &*load;
+    answer.notes.insert(answer.notes.end(), load->notes.begin(), load->notes.end());
+  }
   answer.request = &request;
   answer.point = &*point;
   answer.speed_of_light = fastest ? &*fastest : nullptr;
@@ -362,6 +379,7 @@ void AddEstimateCommand(CLI::App& app, CliContext& context) {
   encoder("--encoder-tp", flags->encoder_tp, "Tensor parallelism of an encode worker");
   encoder("--encoder-batch-size", flags->encoder_batch, "Requests it encodes at once (default: 1)");
   encoder("--encoder-num-workers", flags->encoder_workers, "Encode workers (default: 1)");
+  flags->load.Declare(command);
   flags->detail_option =
       command
           .add_option("--detail", flags->detail,

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "base/near_names.h"
+#include "cli/load_flags.h"
 #include "memory/memory_usage.h"
 #include "report/csv.h"
 #include "report/result_columns.h"
@@ -344,6 +345,7 @@ std::string EstimateText(const EstimateAnswer& answer, const EstimateDetail& det
     if (f.prefill) text += AfdPhaseText("prefill", *f.prefill);
     if (f.decode) text += AfdPhaseText("decode", *f.decode);
   }
+  if (answer.load != nullptr) text += answer.load->Text();
   text += MemoryText(point);
   for (const EstimatePhase& phase : point.phases) {
     const EstimatePhase* fastest = PhaseOf(answer.speed_of_light, phase.name);
@@ -392,6 +394,7 @@ std::string EstimateJson(const EstimateAnswer& answer, const EstimateDetail& det
     }
   }
   json["figures"] = FiguresJson(point);
+  if (answer.load != nullptr) json["serving"] = ordered_json::parse(answer.load->Json());
   if (point.row && point.row->encoders) {
     const EncoderStage& e = *point.row->encoders;
     json["encoder_pool"] = {

@@ -11,6 +11,8 @@
 
 namespace infercast {
 
+struct LoadAnswer;
+
 // Which operators' figures are shown.
 struct EstimateDetail {
   bool time = false;    // every operator: latency, share, speed of light, where it comes from
@@ -28,6 +30,7 @@ struct EstimateAnswer {
   const PointEstimate* point = nullptr;
   // The same deployment at the speed of light; null when not asked for or not available.
   const PointEstimate* speed_of_light = nullptr;
+  const LoadAnswer* load = nullptr;  // a benchmark run in virtual time; null: none
   std::vector<std::string> notes;
 };
 

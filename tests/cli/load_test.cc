@@ -1,0 +1,80 @@
+// estimate's benchmark run in virtual time: when it is shown, and what its options do.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "cli/estimate_command.h"
+#include "cli/run_command.h"
+#include "cli/small_model.h"
+
+namespace infercast {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using testing::Outcome;
+
+class Load : public ::testing::Test {
+ protected:
+  Outcome Ask(const std::vector<const char*>& more) const {
+    return model_.Ask(AddEstimateCommand, "estimate", more, false);
+  }
+  json Serving(std::vector<const char*> more) const {
+    more.insert(more.begin(), {"--tp", "2", "--bs", "16", "--json"});
+    const Outcome outcome = Ask(more);
+    if (outcome.exit_code != kExitAnswer) throw std::runtime_error(outcome.err);
+    const json all = json::parse(outcome.out);
+    return all.contains("serving") ? all["serving"] : json();
+  }
+  testing::SmallModel model_;
+};
+
+TEST_F(Load, RunsWithTheBatchByDefaultInNativeBehaviourOnly) {
+  const json run = Serving({});
+  EXPECT_EQ(run["concurrency"], 16);
+  EXPECT_EQ(run["requests"], 160);
+  for (const char* key : {"mean", "median", "p90", "p99"}) {
+    EXPECT_GT(run["ttft_ms"][key], 0.0) << key;
+    EXPECT_GT(run["tpot_ms"][key], 0.0) << key;
+  }
+  double parts = 0;
+  for (const auto& [name, value] : run["ttft_parts_ms"].items()) parts += value.get<double>();
+  EXPECT_NEAR(parts, run["ttft_ms"]["mean"].get<double>(), 1e-6);
+  EXPECT_LT(run["ttft_interval_ms"][0], run["ttft_ms"]["mean"]);
+  EXPECT_GT(run["ttft_interval_ms"][1], run["ttft_ms"]["mean"]);
+  EXPECT_TRUE(Serving({"--behaviour", "reference"}).is_null());
+  EXPECT_THAT(Ask({"--tp", "2", "--bs", "16"}).out,
+              HasSubstr("as a benchmark with 16 requests in flight would see it"));
+  EXPECT_THAT(Ask({"--tp", "2", "--bs", "16", "--behaviour", "reference"}).out,
+              Not(HasSubstr("as a benchmark")));
+}
+
+TEST_F(Load, ConcurrencyAndRateSayWhatIsSent) {
+  const json few = Serving({"--concurrency", "2"}), many = Serving({"--concurrency", "64"});
+  EXPECT_EQ(few["requests"], 20);
+  EXPECT_LT(few["ttft_ms"]["mean"], many["ttft_ms"]["mean"]);
+  const json open = Serving({"--rate", "0.01", "--num-requests", "30", "--no-corrections"});
+  EXPECT_EQ(open["rate"], 0.01);
+  EXPECT_EQ(open["requests"], 30);
+  EXPECT_EQ(open["corrections"]["context_scale"], 1.0);
+  EXPECT_NE(Ask({"--tp", "2", "--rate", "1", "--concurrency", "2"}).exit_code, kExitAnswer);
+  EXPECT_NE(Ask({"--tp", "2", "--rate", "-1"}).exit_code, kExitAnswer);
+  EXPECT_EQ(Ask({"--tp", "2", "--estimate-mode", "static", "--rate", "1"}).exit_code, kExitUsage);
+}
+
+TEST_F(Load, FlagsOfTheSchedulerAndCorrectionsTakeEffect) {
+  const json plain = Serving({}), same = Serving({"--seed", "1"});
+  EXPECT_EQ(plain["ttft_ms"], same["ttft_ms"]);
+  EXPECT_NE(plain["ttft_ms"], Serving({"--seed", "2"})["ttft_ms"]);
+  EXPECT_GT(Serving({"--max-num-seqs", "4"})["ttft_ms"]["mean"], plain["ttft_ms"]["mean"]);
+  EXPECT_EQ(Serving({"--poll-interval", "5"})["policy"]["poll_interval"], 5);
+  const double mean = plain["ttft_ms"]["mean"];
+  const json later = Serving({"--correction", "first_token_ms=100"});
+  EXPECT_NEAR(later["ttft_ms"]["mean"].get<double>(), mean + 100, 1e-6 * mean);
+}
+
+}  // namespace
+}  // namespace infercast
