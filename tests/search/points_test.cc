@@ -107,7 +107,9 @@ TEST_F(Points, PoolsScaleOnTheirOwn) {
   }
   Task reference = Pools();
   reference.behaviour = Behaviour::kReference;
-  const auto recorded = RunAutoscale(*ResolveTask(reference, *bench_), {});
+  const auto as_recorded = ResolveTask(reference, *bench_);
+  ASSERT_TRUE(as_recorded);
+  const auto recorded = RunAutoscale(*as_recorded, {});
   ASSERT_TRUE(recorded) << recorded.error().message;
   const double rates[] = {836.460, 711.360, 627.345, 613.769, 613.769};
   const double first[] = {193.680, 227.734, 193.680, 138.256, 147.037};
