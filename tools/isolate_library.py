@@ -7,7 +7,8 @@ The Arrow libraries of a pyarrow wheel contain OpenSSL, libcurl, zlib and more, 
 another OpenSSL, functions of the two then call each other, and it crashes. This marks every defined dynamic symbol as hidden
 whose name does not match the pattern and that the other library does not import: the dynamic linker passes over hidden symbols
 and binds the library's own references to them, which go by number, locally. They lose the first letter of their names as well:
-the linker would take a hidden symbol for a definition. 64-bit little-endian ELF files only.
+the linker would take a hidden symbol for a definition. Symbols that stay and are marked as unique in the process become ordinary
+ones: two versions of a library must not share them. 64-bit little-endian ELF files only.
 """
 
 import argparse
@@ -17,6 +18,8 @@ import struct
 
 SHT_DYNSYM = 11
 STV_HIDDEN = 2
+STB_GLOBAL = 1
+STB_GNU_UNIQUE = 10
 SYMBOL_SIZE = 24
 
 
@@ -51,7 +54,9 @@ def main():
     keep = re.compile(arguments.keep)
     hidden = 0
     with open(arguments.library, "r+b") as file, mmap.mmap(file.fileno(), 0) as image:
-        for at, name, defined in dynamic_symbols(image):
+        for at, name, defined in list(dynamic_symbols(image)):
+            if image[at + 4] >> 4 == STB_GNU_UNIQUE:
+                image[at + 4] = STB_GLOBAL << 4 | image[at + 4] & 15
             if defined and name not in needed and not keep.search(name):
                 image[at + 5] = (image[at + 5] & ~3) | STV_HIDDEN
                 struct.pack_into("<I", image, at, struct.unpack_from("<I", image, at)[0] + 1)
