@@ -24,7 +24,7 @@ struct OpListQuery {
   std::uint32_t batch_size = 1;
   std::uint32_t s = 1;  // prefill: new tokens per request; decode: KV length
   std::uint32_t prefix = 0;
-  double imbalance = 1.0;          // scale of that phase's attention
+  double imbalance = 1.0;               // scale of that phase's attention
   std::optional<std::uint32_t> x = {};  // overrides the token count of token-major operators
 };
 

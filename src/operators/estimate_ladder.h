@@ -19,7 +19,7 @@ class EstimateLadder {
   struct Rung {
     Calibration samples;
     Tier tier = Tier::kEmpirical;
-    double scale = 1.0;  // the query's utilisation over that of the samples
+    double scale = 1.0;      // the query's utilisation over that of the samples
     std::string donor = {};  // what the samples were borrowed from; empty: the query's own slice
   };
 
