@@ -15,10 +15,12 @@ class Columns {
   void Add(std::string_view name, std::string v) { cells_.push_back({name, std::move(v)}); }
   void Add(std::string_view name, std::string_view v) { Add(name, std::string(v)); }
   void AddFlag(std::string_view name, std::optional<bool> v) {
-    cells_.push_back({name, v ? Cell(*v) : Cell()});
+    Cell& cell = cells_.emplace_back(name, Cell()).cell;
+    if (v) cell = *v;
   }
   void AddOptional(std::string_view name, std::optional<std::int64_t> v) {
-    cells_.push_back({name, v ? Cell(*v) : Cell()});
+    Cell& cell = cells_.emplace_back(name, Cell()).cell;
+    if (v) cell = *v;
   }
   // Counts that are whole numbers unless something was averaged.
   void AddCount(std::string_view name, double v) {
