@@ -31,7 +31,6 @@ struct MemoryFlags {
   bool allow_naive = false;
 };
 
-
 Result<std::int64_t> DraftDepth(const std::string& text, const ModelConfig& model) {
   if (text == "auto") return model.draft_layers;
   std::int64_t depth = 0;
@@ -61,12 +60,9 @@ std::string FormatsText(const QuantModes& quant, bool moe) {
 }
 
 ordered_json PartsJson(const MemoryReport& r) {
-  return {{"weights", r.weights / kGiB},
-          {"draft_weights", r.draft_weights / kGiB},
-          {"activations", r.activations / kGiB},
-          {"communication", r.communication / kGiB},
-          {"runtime", r.runtime / kGiB},
-          {"kv_cache", r.kv_bytes / kGiB},
+  return {{"weights", r.weights / kGiB},         {"draft_weights", r.draft_weights / kGiB},
+          {"activations", r.activations / kGiB}, {"communication", r.communication / kGiB},
+          {"runtime", r.runtime / kGiB},         {"kv_cache", r.kv_bytes / kGiB},
           {"capacity", r.capacity / kGiB}};
 }
 
@@ -78,9 +74,8 @@ std::string Line(std::string_view what, double bytes, std::string_view remark = 
 int PrintReport(const MemoryReport& r, const Deployment& deployment, std::int64_t length,
                 std::int64_t batch, const CliContext& context) {
   const CacheLayout& cache = r.cache;
-  const std::int64_t limit = r.plan.facts.context_length > 0
-                                 ? r.plan.facts.context_length
-                                 : std::int64_t{1} << 40;
+  const std::int64_t limit =
+      r.plan.facts.context_length > 0 ? r.plan.facts.context_length : std::int64_t{1} << 40;
   const std::int64_t largest = cache.MaxBatch(length);
   const std::int64_t longest = cache.MaxTokens(batch, limit);
   const ParallelLayout& layout = r.plan.layout;
@@ -132,8 +127,8 @@ int PrintReport(const MemoryReport& r, const Deployment& deployment, std::int64_
   }
   std::string text = fmt::format("{} on {}, {} {}, {} ({} GPU{} a worker)\n", r.plan.model,
                                  deployment.request().system, ToString(r.plan.backend),
-                                 deployment.version(), ParallelText(layout),
-                                 layout.GpusPerWorker(), layout.GpusPerWorker() == 1 ? "" : "s");
+                                 deployment.version(), ParallelText(layout), layout.GpusPerWorker(),
+                                 layout.GpusPerWorker() == 1 ? "" : "s");
   text += FormatsText(r.plan.quant, r.plan.facts.is_moe) + "\n\nOne GPU\n";
   text += Line("weights", r.weights);
   if (r.draft_weights > 0) text += Line("draft weights", r.draft_weights);
@@ -216,8 +211,8 @@ Result<int> PrintCapacity(const MemoryFlags& flags, const DeploymentRequest& dep
     }
     return kExitAnswer;
   }
-  std::string text = fmt::format("{} on {}, {}\n\nOne GPU\n", request.model, request.system,
-                                 request.backend);
+  std::string text =
+      fmt::format("{} on {}, {}\n\nOne GPU\n", request.model, request.system, request.backend);
   if (kv.parts) {
     text += Line("weights", static_cast<double>(kv.parts->weights));
     text += Line("activations", static_cast<double>(kv.parts->activations));
@@ -300,9 +295,11 @@ void AddMemoryCommand(CLI::App& app, CliContext& context) {
       "Share of memory for the engine, in the backend's own meaning (default: the backend's)");
   memory.add_option("--kv-cache-memory", flags->kv_gib,
                     "Memory of the KV cache in GiB, instead of what is left");
-  memory.add_option("--gpu-memory", flags->gpu_gib, "Memory of a GPU in GiB (default: the system's)");
-  memory.add_option("--max-num-tokens,--max-num-batched-tokens", cache.max_num_tokens,
-                    "Token budget of a step")
+  memory.add_option("--gpu-memory", flags->gpu_gib,
+                    "Memory of a GPU in GiB (default: the system's)");
+  memory
+      .add_option("--max-num-tokens,--max-num-batched-tokens", cache.max_num_tokens,
+                  "Token budget of a step")
       ->capture_default_str();
   memory.add_option("--max-seq-len,--max-model-len", cache.max_seq_len,
                     "Longest sequence (default: the model's)");

@@ -78,10 +78,10 @@ std::vector<WeightFormat> WeightFormats(const ModelConfig& m, const ModelAnatomy
   const GemmQuant own_gemm = m.inferred_quant.gemm.value_or(GemmQuant::kBfloat16);
   const MoeQuant own_moe = m.inferred_quant.moe.value_or(MoeQuant::kBfloat16);
   const bool experts = m.num_experts > 1;
-  out.push_back({experts ? fmt::format("as published: {}, experts {}", ToString(own_gemm),
-                                       ToString(own_moe))
-                         : fmt::format("as published: {}", ToString(own_gemm)),
-                 WeightBytesIn(a, own_gemm, own_moe)});
+  out.push_back(
+      {experts ? fmt::format("as published: {}, experts {}", ToString(own_gemm), ToString(own_moe))
+               : fmt::format("as published: {}", ToString(own_gemm)),
+       WeightBytesIn(a, own_gemm, own_moe)});
   out.push_back({"bfloat16", WeightBytesIn(a, GemmQuant::kBfloat16, MoeQuant::kBfloat16)});
   out.push_back({"fp8", WeightBytesIn(a, GemmQuant::kFp8, MoeQuant::kFp8)});
   out.push_back({"nvfp4", WeightBytesIn(a, GemmQuant::kNvfp4, MoeQuant::kNvfp4)});
@@ -136,7 +136,8 @@ Result<int> List(const CheckpointSearch& search, CliContext& context) {
     const Result<ModelConfig> model = LoadModelConfig(name, search);
     if (!model) {
       json.push_back({{"model", name}, {"error", model.error().message}});
-      if (!context.csv) text += fmt::format("{:<52} cannot be read: {}\n", name, model.error().message);
+      if (!context.csv)
+        text += fmt::format("{:<52} cannot be read: {}\n", name, model.error().message);
       continue;
     }
     IC_ASSIGN(const ModelAnatomy a, DescribeModel(*model));
@@ -149,13 +150,12 @@ Result<int> List(const CheckpointSearch& search, CliContext& context) {
                     {"active_parameters", a.ActiveParams()},
                     {"format", QuantName(*model)},
                     {"context_length", model->context}});
-    text += context.csv
-                ? fmt::format("{},{:.0f},{:.0f},{},{},{},{}\n", name, a.TotalParams(),
-                              a.ActiveParams(), model->layers, QuantName(*model), family,
-                              model->architecture)
-                : fmt::format("{:<52} {:>9} {:>9} {:>7}  {:<19} {}\n", name,
-                              Parameters(a.TotalParams()), Parameters(a.ActiveParams()),
-                              model->layers, QuantName(*model), family);
+    text += context.csv ? fmt::format("{},{:.0f},{:.0f},{},{},{},{}\n", name, a.TotalParams(),
+                                      a.ActiveParams(), model->layers, QuantName(*model), family,
+                                      model->architecture)
+                        : fmt::format("{:<52} {:>9} {:>9} {:>7}  {:<19} {}\n", name,
+                                      Parameters(a.TotalParams()), Parameters(a.ActiveParams()),
+                                      model->layers, QuantName(*model), family);
   }
   if (context.json) {
     context.Print(json.dump(2) + "\n");
@@ -163,8 +163,9 @@ Result<int> List(const CheckpointSearch& search, CliContext& context) {
   }
   context.Print(text);
   if (!context.csv) {
-    context.Note("\nAlso: a directory, a config.json, or the organisation/name of a repository on "
-                 "the Hugging Face Hub.\n`infercast models NAME` explains one.");
+    context.Note(
+        "\nAlso: a directory, a config.json, or the organisation/name of a repository on "
+        "the Hugging Face Hub.\n`infercast models NAME` explains one.");
   }
   return kExitAnswer;
 }
@@ -184,8 +185,8 @@ ordered_json LayerJson(const LayerGroup& g) {
                        {"size", g.inter},
                        {"shared_size", g.shared_inter}};
   }
-  json["parameters"] = static_cast<double>(g.layers) *
-                       (g.mixer_params + g.dense_params + g.expert_params);
+  json["parameters"] =
+      static_cast<double>(g.layers) * (g.mixer_params + g.dense_params + g.expert_params);
   return json;
 }
 
@@ -260,10 +261,11 @@ Result<int> Explain(const std::string& name, const CheckpointSearch& search, Cli
     text += fmt::format("  {:>9.1f} GiB  {}\n", w.bytes / kGiB, w.name);
   }
   if (!caches.empty()) {
-    text += fmt::format("\nKV cache, on one GPU that holds the whole model\n"
-                        "  {:<10} {:>16} {:>18} {:>18} {:>22}\n",
-                        "format", "bytes a token", "MiB a sequence", "MiB of 8,192",
-                        fmt::format("GiB of {}", Grouped(longest)));
+    text += fmt::format(
+        "\nKV cache, on one GPU that holds the whole model\n"
+        "  {:<10} {:>16} {:>18} {:>18} {:>22}\n",
+        "format", "bytes a token", "MiB a sequence", "MiB of 8,192",
+        fmt::format("GiB of {}", Grouped(longest)));
     for (const KvFormat& c : caches) {
       text += fmt::format("  {:<10} {:>16} {:>18.2f} {:>18.1f} {:>22.2f}\n", ToString(c.mode),
                           Grouped(c.BytesPerToken()), c.BytesPerSequence() / 1048576.0,

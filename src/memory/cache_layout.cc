@@ -119,8 +119,8 @@ std::int64_t GroupSize(const std::vector<CachedLayers>& types) {
   return static_cast<double>(most) < static_cast<double>(fewest) * 1.25 ? most : fewest;
 }
 
-CacheLayout LayOutVllm(Stage stage, double bytes, const CacheOptions& options,
-                       std::int64_t max_len, std::int64_t nextn) {
+CacheLayout LayOutVllm(Stage stage, double bytes, const CacheOptions& options, std::int64_t max_len,
+                       std::int64_t nextn) {
   CacheLayout out;
   if (!options.hybrid_manager && stage.HasWindows()) {
     MergeWindows(stage);
@@ -139,9 +139,8 @@ CacheLayout LayOutVllm(Stage stage, double bytes, const CacheOptions& options,
     block = std::max(block, base * static_cast<std::int64_t>(std::ceil(
                                        state_page / (static_cast<double>(base) * largest))));
     if (block != base) {
-      out.assumptions.push_back(
-          fmt::format("blocks of {} tokens, so that a block holds the recurrent state of a layer",
-                      block));
+      out.assumptions.push_back(fmt::format(
+          "blocks of {} tokens, so that a block holds the recurrent state of a layer", block));
     }
   }
   const double page = std::max(largest * static_cast<double>(block), state_page);
@@ -154,9 +153,8 @@ CacheLayout LayOutVllm(Stage stage, double bytes, const CacheOptions& options,
     const double all = stage.BytesPerToken(true) * static_cast<double>(block);
     pool.block_bytes = all;
     pool.blocks = FloorOf(bytes / all);
-    pool.uses.push_back({.layers = stage.Count(false),
-                         .block_size = block,
-                         .window = stage.types.front().window});
+    pool.uses.push_back(
+        {.layers = stage.Count(false), .block_size = block, .window = stage.types.front().window});
     out.tokens = pool.blocks * block;
   } else {
     const std::int64_t size = GroupSize(stage.types);
@@ -176,9 +174,9 @@ CacheLayout LayOutVllm(Stage stage, double bytes, const CacheOptions& options,
       for (std::int64_t i = 0; i < groups; ++i) pool.uses.push_back(use);
     }
     if (padded > 0) {
-      out.assumptions.push_back(fmt::format(
-          "{} groups of {} layers share the blocks; {} layers of padding", pool.uses.size(), size,
-          padded));
+      out.assumptions.push_back(
+          fmt::format("{} groups of {} layers share the blocks; {} layers of padding",
+                      pool.uses.size(), size, padded));
     } else {
       out.assumptions.push_back(
           fmt::format("{} groups of {} layers share the blocks", pool.uses.size(), size));
@@ -204,9 +202,9 @@ CacheLayout LayOutVllm(Stage stage, double bytes, const CacheOptions& options,
       }
     }
     if (longest > 0) {
-      out.tokens_by_concurrency = static_cast<std::int64_t>(
-          static_cast<double>(pool.blocks) / static_cast<double>(longest) *
-          static_cast<double>(max_len));
+      out.tokens_by_concurrency =
+          static_cast<std::int64_t>(static_cast<double>(pool.blocks) /
+                                    static_cast<double>(longest) * static_cast<double>(max_len));
     }
   }
   out.pools.push_back(std::move(pool));
@@ -252,8 +250,8 @@ CacheLayout LayOutSglang(Stage stage, double bytes, const CacheOptions& options)
                      .block_bytes = sliding * static_cast<double>(page)};
     narrow.uses.push_back({.block_size = page, .window = window});
     out.tokens = pool.blocks * page;
-    out.assumptions.push_back(fmt::format(
-        "the sliding pool holds {:g} of the full pool's tokens", options.sliding_ratio));
+    out.assumptions.push_back(fmt::format("the sliding pool holds {:g} of the full pool's tokens",
+                                          options.sliding_ratio));
     out.pools.push_back(std::move(pool));
     out.pools.push_back(std::move(narrow));
   } else if (full + sliding > 0) {
@@ -301,7 +299,8 @@ CacheLayout LayOutTrtllm(Stage stage, double bytes, const CacheOptions& options,
   for (const CachedLayers& t : stage.types) {
     if (!(t.bytes > 0)) continue;
     weight += span(t) * bytes_of(t);
-    const auto known = std::ranges::find(windows, t.window, &std::pair<std::int64_t, double>::first);
+    const auto known =
+        std::ranges::find(windows, t.window, &std::pair<std::int64_t, double>::first);
     if (known == windows.end()) {
       windows.emplace_back(t.window, bytes_of(t));
     } else {
@@ -309,10 +308,9 @@ CacheLayout LayOutTrtllm(Stage stage, double bytes, const CacheOptions& options,
     }
   }
   for (const auto& [window, per_token] : windows) {
-    const double share =
-        (window > 0 ? static_cast<double>(window)
-                    : static_cast<double>(std::max<std::int64_t>(max_len, 1))) *
-        per_token / weight;
+    const double share = (window > 0 ? static_cast<double>(window)
+                                     : static_cast<double>(std::max<std::int64_t>(max_len, 1))) *
+                         per_token / weight;
     CachePool pool{.name = window > 0 ? fmt::format("window {}", window) : "full attention",
                    .block_bytes = per_token * static_cast<double>(block)};
     pool.blocks = FloorOf((windows.size() > 1 ? left * share : left) / pool.block_bytes);
@@ -437,8 +435,7 @@ KvLayout NativeKvLayout(const ModelAnatomy& anatomy, const ModelPlan& plan) {
   const double layers = static_cast<double>(std::max<std::int64_t>(anatomy.Layers(), 1));
   if (HasOwnRule(anatomy) || plan.facts.family == ModelFamily::kKimiK3) {
     // State slots, compressed entries and the draft's cache follow the family's rule.
-    const double share =
-        static_cast<double>(CeilDivide(anatomy.Layers(), plan.layout.pp)) / layers;
+    const double share = static_cast<double>(CeilDivide(anatomy.Layers(), plan.layout.pp)) / layers;
     if (plan.layout.pp > 1) {
       for (KvTerm& term : kv.terms) term.bytes *= share;
       kv.state_bytes *= share;
@@ -455,17 +452,17 @@ KvLayout NativeKvLayout(const ModelAnatomy& anatomy, const ModelPlan& plan) {
     const std::int64_t window = plan.backend == Backend::kTrtllm ? 0 : t.window;
     windowed |= window > 0;
     const double bytes = static_cast<double>(t.layers) * t.bytes;
-    const auto same = std::ranges::find_if(
-        kv.terms, [&](const KvTerm& term) { return term.window == window; });
+    const auto same =
+        std::ranges::find_if(kv.terms, [&](const KvTerm& term) { return term.window == window; });
     if (same == kv.terms.end()) {
       kv.terms.push_back({.bytes = bytes, .window = window});
     } else {
       same->bytes += bytes;
     }
   }
-  kv.inverse = windowed               ? KvInverse::kSearch
+  kv.inverse = windowed             ? KvInverse::kSearch
                : kv.state_bytes > 0 ? KvInverse::kAffine
-                                      : KvInverse::kLinear;
+                                    : KvInverse::kLinear;
   return kv;
 }
 

@@ -14,7 +14,6 @@ namespace infercast {
 
 namespace {
 
-
 std::int64_t CeilDivide(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // Feed-forwards without a gate have two matrices instead of three.
@@ -26,9 +25,12 @@ bool IsGated(const ModelConfig& m) {
 // Configurations leave tie_word_embeddings out where it has their architecture's default.
 bool TiesByDefault(std::string_view architecture) {
   constexpr std::array<std::string_view, 12> kTied = {
-      "GPT2LMHeadModel", "OPTForCausalLM",     "BloomForCausalLM",   "MPTForCausalLM",
-      "GemmaForCausalLM", "Gemma2ForCausalLM", "Gemma3ForCausalLM",  "Gemma3ForConditionalGeneration",
-      "CohereForCausalLM", "Cohere2ForCausalLM", "Starcoder2ForCausalLM", "GPTBigCodeForCausalLM"};
+      "GPT2LMHeadModel",       "OPTForCausalLM",
+      "BloomForCausalLM",      "MPTForCausalLM",
+      "GemmaForCausalLM",      "Gemma2ForCausalLM",
+      "Gemma3ForCausalLM",     "Gemma3ForConditionalGeneration",
+      "CohereForCausalLM",     "Cohere2ForCausalLM",
+      "Starcoder2ForCausalLM", "GPTBigCodeForCausalLM"};
   return std::ranges::find(kTied, architecture) != kTied.end();
 }
 
@@ -126,8 +128,8 @@ class Describer {
     layer.v_dim = d;
     layer.window = Size("sliding_window");
     layer.kv_by_heads = false;
-    layer.mixer_params = D(h_ * q_rank) + D(q_rank) * D(n * d) + D(h_ * d) +
-                         D(n * d) * D(o_rank) + D(o_groups * o_rank) * D(h_);
+    layer.mixer_params = D(h_ * q_rank) + D(q_rank) * D(n * d) + D(h_ * d) + D(n * d) * D(o_rank) +
+                         D(o_groups * o_rank) * D(h_);
     return layer;
   }
 
@@ -143,7 +145,8 @@ class Describer {
     layer.heads = heads;
     layer.kv_heads = 0;
     layer.head_dim = dim;
-    layer.mixer_params = D(h_) * D(inner + channels + heads) + D(channels * kernel) + D(inner) * D(h_);
+    layer.mixer_params =
+        D(h_) * D(inner + channels + heads) + D(channels * kernel) + D(inner) * D(h_);
     const bool half = c_["mamba_ssm_cache_dtype"].AsText().value_or("float32") == "bfloat16";
     layer.state_bytes = heads * dim * state * (half ? 2 : 4) + channels * (kernel - 1) * 2;
     return layer;
@@ -163,8 +166,7 @@ class Describer {
     layer.mixer_params = D(h_) * D(channels + v_heads * v_dim + 2 * v_heads) +
                          D(channels * kernel) + D(v_heads * v_dim) * D(h_);
     const bool half = c_["mamba_ssm_dtype"].AsText().value_or("float32") == "bfloat16";
-    layer.state_bytes =
-        v_heads * k_dim * v_dim * (half ? 2 : 4) + channels * (kernel - 1) * 2;
+    layer.state_bytes = v_heads * k_dim * v_dim * (half ? 2 : 4) + channels * (kernel - 1) * 2;
     return layer;
   }
 
@@ -294,10 +296,9 @@ class Describer {
         const JsonView types = c_["layer_types"];
         const std::int64_t every = std::max<std::int64_t>(1, Size("full_attention_interval", 4));
         for (std::size_t i = 0; i < all.size(); ++i) {
-          const bool linear =
-              types.is_array() && i < types.size()
-                  ? types.Item(i).AsText() == "linear_attention"
-                  : static_cast<std::int64_t>(i + 1) % every != 0;
+          const bool linear = types.is_array() && i < types.size()
+                                  ? types.Item(i).AsText() == "linear_attention"
+                                  : static_cast<std::int64_t>(i + 1) % every != 0;
           if (linear) all[i] = GatedDelta(LayerGroup{.layers = 1});
         }
         return;
@@ -527,9 +528,9 @@ double ModelAnatomy::TotalParams() const {
 double ModelAnatomy::ActiveParams() const {
   double total = tied ? embedding_params : head_params;
   for (const LayerGroup& g : groups) {
-    const double visited =
-        g.experts > 0 ? g.expert_params * static_cast<double>(g.topk) / static_cast<double>(g.experts)
-                      : 0;
+    const double visited = g.experts > 0 ? g.expert_params * static_cast<double>(g.topk) /
+                                               static_cast<double>(g.experts)
+                                         : 0;
     total += static_cast<double>(g.layers) * (g.mixer_params + g.dense_params + visited);
   }
   return total;
@@ -564,8 +565,8 @@ double DraftWeightBytes(const ModelAnatomy& anatomy, const ModelPlan& plan) {
   const double experts = Profile(plan.quant.moe).memory;
   const double layers = static_cast<double>(d.layers);
   const double tp = static_cast<double>(plan.layout.tp);
-  const double split = static_cast<double>(plan.layout.moe_tp.value_or(1) *
-                                           plan.layout.moe_ep.value_or(1));
+  const double split =
+      static_cast<double>(plan.layout.moe_tp.value_or(1) * plan.layout.moe_ep.value_or(1));
   return layers * (d.mixer_params + d.dense_params) / tp * dense +
          layers * d.expert_params / split * experts + anatomy.draft_projection_params * dense;
 }

@@ -21,7 +21,8 @@ struct CheckpointSearch {
   UnlistedArchitecture unlisted = UnlistedArchitecture::kReject;
   // Keep what was parsed for the life of the process; a changed file is read again all the same.
   bool remember = true;
-  std::optional<HubOptions> hub = std::nullopt;  // where names that are not bundled are looked up; none: nowhere
+  std::optional<HubOptions> hub =
+      std::nullopt;  // where names that are not bundled are looked up; none: nowhere
 };
 
 // Reads, merges and parses. A directory counts before a file and a file before a name. kUnknownName

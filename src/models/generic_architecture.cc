@@ -18,9 +18,9 @@ namespace {
 
 // Feed-forwards without a gate: two matrices instead of three.
 constexpr std::array<std::string_view, 15> kUngated = {
-    "GPT2LMHeadModel",     "GPTBigCodeForCausalLM", "GPTNeoForCausalLM", "GPTNeoXForCausalLM",
-    "GPTJForCausalLM",     "BloomForCausalLM",      "FalconForCausalLM", "RWForCausalLM",
-    "MPTForCausalLM",      "OPTForCausalLM",        "PhiForCausalLM",    "Starcoder2ForCausalLM",
+    "GPT2LMHeadModel",      "GPTBigCodeForCausalLM", "GPTNeoForCausalLM", "GPTNeoXForCausalLM",
+    "GPTJForCausalLM",      "BloomForCausalLM",      "FalconForCausalLM", "RWForCausalLM",
+    "MPTForCausalLM",       "OPTForCausalLM",        "PhiForCausalLM",    "Starcoder2ForCausalLM",
     "PersimmonForCausalLM", "NemotronForCausalLM",   "ArceeForCausalLM"};
 
 class Reader {

@@ -42,8 +42,7 @@ bool IsHubPart(std::string_view part) {
 
 fs::path FolderOf(std::string_view name, const HubOptions& options) {
   const std::size_t slash = name.find('/');
-  return options.cache /
-         fmt::format("{}--{}", name.substr(0, slash), name.substr(slash + 1));
+  return options.cache / fmt::format("{}--{}", name.substr(0, slash), name.substr(slash + 1));
 }
 
 struct Answer {
@@ -104,10 +103,9 @@ Result<Answer> Get(const std::string& url, const HubOptions& options) {
                 fmt::format("{} is larger than {} bytes", url, options.max_bytes));
   }
   if (code != CURLE_OK) {
-    return Fail(ErrorKind::kNetwork,
-                fmt::format("cannot fetch {}: {}", url,
-                            message[0] != 0 ? static_cast<const char*>(message)
-                                            : curl_easy_strerror(code)));
+    return Fail(ErrorKind::kNetwork, fmt::format("cannot fetch {}: {}", url,
+                                                 message[0] != 0 ? static_cast<const char*>(message)
+                                                                 : curl_easy_strerror(code)));
   }
   Answer answer;
   curl_easy_getinfo(curl.get(), CURLINFO_RESPONSE_CODE, &answer.status);
@@ -166,7 +164,8 @@ Result<HubOptions> HubOptionsFromEnvironment() {
 
 bool IsHubName(std::string_view name) {
   const std::size_t slash = name.find('/');
-  return slash != name.npos && IsHubPart(name.substr(0, slash)) && IsHubPart(name.substr(slash + 1));
+  return slash != name.npos && IsHubPart(name.substr(0, slash)) &&
+         IsHubPart(name.substr(slash + 1));
 }
 
 std::optional<HubFiles> FindInHubCache(std::string_view name, const HubOptions& options) {

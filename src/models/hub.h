@@ -17,8 +17,8 @@ namespace infercast {
 
 struct HubOptions {
   std::string endpoint = "https://huggingface.co";
-  std::string token;     // sent to the endpoint only; empty: none
-  bool offline = false;  // what is cached, nothing else
+  std::string token;            // sent to the endpoint only; empty: none
+  bool offline = false;         // what is cached, nothing else
   std::filesystem::path cache;  // <cache>/<organisation>--<name>/config.json
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds timeout{60'000};  // of one file

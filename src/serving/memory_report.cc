@@ -24,8 +24,8 @@ Result<MemoryReport> ReportMemory(const Deployment& deployment, const ParallelLa
   out.runtime = usage.others * kGiB;
   if (plan.nextn > 0) out.draft_weights = DraftWeightBytes(anatomy, plan);
 
-  out.fraction = request.fraction.value_or(
-      DefaultAggregateFraction(plan.backend, deployment.version()));
+  out.fraction =
+      request.fraction.value_or(DefaultAggregateFraction(plan.backend, deployment.version()));
   if (!(out.fraction > 0 && out.fraction <= 1)) {
     return Fail(ErrorKind::kInvalidArgument,
                 fmt::format("the memory fraction is {}: expected above 0, up to 1", out.fraction));

@@ -16,9 +16,9 @@ namespace infercast {
 
 struct MemoryReportRequest {
   CacheOptions cache;
-  std::optional<double> fraction;         // of GPU memory for the engine; default: the backend's
-  std::optional<double> kv_bytes;         // the cache's memory given outright
-  std::optional<double> capacity_bytes;   // of the GPU; default: the system's
+  std::optional<double> fraction;        // of GPU memory for the engine; default: the backend's
+  std::optional<double> kv_bytes;        // the cache's memory given outright
+  std::optional<double> capacity_bytes;  // of the GPU; default: the system's
 };
 
 struct MemoryReport {
@@ -36,9 +36,7 @@ struct MemoryReport {
   std::vector<std::string> assumptions;
   CacheLayout cache;
 
-  double non_kv() const {
-    return weights + draft_weights + activations + communication + runtime;
-  }
+  double non_kv() const { return weights + draft_weights + activations + communication + runtime; }
 };
 
 // kNoKvBudget when weights and buffers leave nothing, kInvalidArgument for a fraction outside (0,

@@ -21,9 +21,9 @@ constexpr char kConfigs[] = "tests/models/configs/";
 
 Outcome Ask(const std::string& model, std::vector<const char*> more) {
   const std::string path = kConfigs + model + ".json";
-  std::vector<const char*> arguments = {
-      "memory",  "--model",         path.c_str(), "--system",        "toy_sxm",
-      "--database-mode", "SOL", "--systems-paths", "tests/golden/fixtures/toy"};
+  std::vector<const char*> arguments = {"memory",   "--model",         path.c_str(),
+                                        "--system", "toy_sxm",         "--database-mode",
+                                        "SOL",      "--systems-paths", "tests/golden/fixtures/toy"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return testing::RunCommand(std::move(arguments), AddMemoryCommand);
 }
@@ -43,8 +43,8 @@ TEST(MemoryCommand, PartsAddUpToTheEnginesShare) {
   const auto json = nlohmann::json::parse(answer.out);
   const auto& memory = json["memory_gib"];
   double sum = 0;
-  for (const char* part : {"weights", "draft_weights", "activations", "communication", "runtime",
-                           "kv_cache"}) {
+  for (const char* part :
+       {"weights", "draft_weights", "activations", "communication", "runtime", "kv_cache"}) {
     sum += memory[part].get<double>();
   }
   EXPECT_NEAR(sum, json["memory_fraction"].get<double>() * memory["capacity"].get<double>(), 1e-9);
@@ -57,8 +57,8 @@ TEST(MemoryCommand, PartsAddUpToTheEnginesShare) {
 }
 
 TEST(MemoryCommand, LongestContextIsTheModelsWhereItFits) {
-  const Outcome answer = Ask("meta-llama--Llama-3.2-1B",
-                             {"--backend", "sglang", "--batch-size", "2", "--json"});
+  const Outcome answer =
+      Ask("meta-llama--Llama-3.2-1B", {"--backend", "sglang", "--batch-size", "2", "--json"});
   ASSERT_EQ(answer.exit_code, kExitAnswer) << answer.err;
   const auto json = nlohmann::json::parse(answer.out);
   EXPECT_EQ(json["max_context_length"]["context_length"], 131072);
@@ -81,12 +81,11 @@ TEST(MemoryCommand, WhatDoesNotFitHasAnExitCodeOfItsOwn) {
 }
 
 TEST(MemoryCommand, RefusesNonsense) {
-  for (const std::vector<const char*>& more :
-       {std::vector<const char*>{"--memory-fraction", "1.5"},
-        {"--batch-size", "0"},
-        {"--kv-cache-memory", "-1"},
-        {"--nextn", "many"},
-        {"--context-length", "0"}}) {
+  for (const std::vector<const char*>& more : {std::vector<const char*>{"--memory-fraction", "1.5"},
+                                               {"--batch-size", "0"},
+                                               {"--kv-cache-memory", "-1"},
+                                               {"--nextn", "many"},
+                                               {"--context-length", "0"}}) {
     const Outcome answer = Ask("mistralai--Mistral-7B-v0.3", more);
     EXPECT_EQ(answer.exit_code, kExitInvalidConfig) << more[0];
   }

@@ -61,8 +61,7 @@ TEST(VllmCache, MeetsTheLogOfGptOss120b) {
 }
 
 TEST(VllmCache, CountsByConcurrencyToo) {
-  const CacheLayout layout =
-      LayOut(Build("openai/gpt-oss-120b", Backend::kVllm), 9798 * 589824.0);
+  const CacheLayout layout = LayOut(Build("openai/gpt-oss-120b", Backend::kVllm), 9798 * 589824.0);
   // A sequence of 131,072 tokens takes 8,192 blocks of full attention, and of windows those of 127
   // + 8,192 tokens and one to slide.
   EXPECT_EQ(layout.tokens_by_concurrency,
@@ -74,7 +73,7 @@ TEST(VllmCache, WithoutTheHybridManagerEveryLayerKeepsEverything) {
   const CacheLayout on = LayOut(gpt_oss, kGiB);
   const CacheLayout off = LayOut(gpt_oss, kGiB, {.hybrid_manager = false});
   EXPECT_EQ(off.tokens, static_cast<std::int64_t>(kGiB / (36 * 32768)) * 16);
-  EXPECT_EQ(on.tokens / 16, off.tokens / 16);  // the report is the same ...
+  EXPECT_EQ(on.tokens / 16, off.tokens / 16);        // the report is the same ...
   EXPECT_GT(on.MaxBatch(8192), off.MaxBatch(8192));  // ... but not what fits
 }
 

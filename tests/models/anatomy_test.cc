@@ -110,7 +110,8 @@ TEST_P(PublishedCounts, AreMetWithinOnePercent) {
 INSTANTIATE_TEST_SUITE_P(Models, PublishedCounts, ::testing::ValuesIn(kPublished),
                          [](const auto& info) {
                            std::string name = info.param.name;
-                           for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+                           for (char& c : name)
+                             c = std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
                            return name;
                          });
 

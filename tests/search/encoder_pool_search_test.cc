@@ -181,8 +181,10 @@ TEST_F(EncoderPoolSearches, PoolsAreTheRecordedOnes) {
 
 TEST_F(EncoderPoolSearches, NativeAnswersAreNear) {
   task_.behaviour = Behaviour::kNative;
-  for (const auto& [mode, value] : {std::pair(ServingMode::kAggregated, 1579.6),
-                                    std::pair(ServingMode::kDisaggregated, 1554.2)}) {
+  // Aggregated rows count all generated tokens, not all but one of each request.
+  const auto osl = static_cast<double>(task_.workload.osl);
+  for (const auto& [mode, value] : {std::pair(ServingMode::kAggregated, 1579.63 * osl / (osl - 1)),
+                                    std::pair(ServingMode::kDisaggregated, 1554.248)}) {
     const auto table = Run(mode);
     ASSERT_TRUE(table) << table.error().message;
     double best = 0;
