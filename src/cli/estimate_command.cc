@@ -264,6 +264,16 @@ Result<PointEstimate> SmallestAnswer(EstimateRequest& request, bool moe,
   return std::unexpected(*last);
 }
 
+// Whether images are encoded, by the workers or in front of them.
+bool HasEncoder(const PointEstimate& point) {
+  if (!point.row) return false;
+  if (const AggregatedRow* a = point.row->aggregated(); a != nullptr && a->encoder_latency > 0) {
+    return true;
+  }
+  const DisaggregatedRow* d = point.row->disaggregated();
+  return point.row->encoders || (d != nullptr && d->encoder_latency > 0);
+}
+
 Result<int> Run(const EstimateFlags& flags, const CliContext& context) {
   IC_ASSIGN(EstimateRequest request, RequestOf(flags, context));
   EstimateDetail detail;
@@ -303,8 +313,8 @@ Result<int> Run(const EstimateFlags& flags, const CliContext& context) {
       answer.notes.push_back("no comparison with the speed of light: " + compared.error().message);
     }
   }
-  // What a benchmark of this deployment would see. A deployment that cannot be run in virtual time
-  // is an error only where the user asked for it.
+  // What a benchmark of this deployment would see: natively that is the answer. A deployment that
+  // cannot be run in virtual time is an error only where the user asked for it.
   std::optional<LoadAnswer> load;
   Result<std::optional<LoadAnswer>> run = flags.load.Forecast(request, *point, native);
   if (run) {
@@ -312,11 +322,21 @@ Result<int> Run(const EstimateFlags& flags, const CliContext& context) {
   } else if (flags.load.given()) {
     return std::unexpected(run.error());
   } else {
-    answer.notes.push_back("no benchmark run in virtual time: " + run.error().message);
+    answer.notes.push_back("scored by the formula, not by a benchmark run in virtual time: " +
+                           run.error().message);
   }
   if (load) {
     answer.load = &*load;
+    answer.closed_loop = native && !HasEncoder(*point);
+    if (native && !answer.closed_loop) {
+      answer.notes.push_back(
+          "scored by the formula: the benchmark run in virtual time has no image encoder");
+    }
     answer.notes.insert(answer.notes.end(), load->notes.begin(), load->notes.end());
+  }
+  if (native && request.mode != EstimateMode::kAgg && request.mode != EstimateMode::kDisagg) {
+    answer.notes.push_back(fmt::format(
+        "scored by the formula: no benchmark is run in virtual time in the mode {}", flags.mode));
   }
   answer.request = &request;
   answer.point = &*point;

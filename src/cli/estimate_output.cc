@@ -111,8 +111,30 @@ ordered_json MemoryJson(const MemoryUsage& m, double capacity_gib) {
           {"capacity", capacity_gib}};
 }
 
-ordered_json FiguresJson(const PointEstimate& point) {
-  const Figures f = FiguresOf(point);
+// The same figures as the benchmark run in virtual time has them: means over its requests, rates
+// over its duration.
+Figures ClosedLoopFigures(const PointEstimate& point, const LoadAnswer& load) {
+  const ServingForecast& run = load.forecast;
+  Figures f = FiguresOf(point);
+  f.ttft = run.ttft.mean;
+  f.tpot = run.tpot.mean;
+  f.request_latency = run.mean_latency_ms;
+  f.tokens_s = run.output_tokens_per_s;
+  f.tokens_s_gpu = f.tokens_s / static_cast<double>(std::max<std::int64_t>(f.gpus, 1));
+  f.tokens_s_user = f.tpot > 0 ? 1000 / f.tpot : 0;
+  f.seq_s = run.requests_per_s;
+  // Open arrivals: requests in the system on average.
+  f.concurrency = load.load.concurrency > 0 ? static_cast<double>(load.load.concurrency)
+                                            : f.seq_s * f.request_latency / 1000;
+  return f;
+}
+
+Figures AnswerFigures(const EstimateAnswer& answer) {
+  return answer.closed_loop ? ClosedLoopFigures(*answer.point, *answer.load)
+                            : FiguresOf(*answer.point);
+}
+
+ordered_json FiguresJson(const Figures& f, const PointEstimate& point) {
   ordered_json json = {{"ttft_ms", f.ttft},
                        {"tpot_ms", f.tpot},
                        {"request_latency_ms", f.request_latency},
@@ -267,23 +289,33 @@ std::string HeadText(const EstimateRequest& request, const PointEstimate& point)
   return text;
 }
 
-std::string FiguresText(const PointEstimate& point) {
-  const Figures f = FiguresOf(point);
+std::string FiguresText(const EstimateAnswer& answer) {
+  const PointEstimate& point = *answer.point;
+  const Figures f = AnswerFigures(answer), formula = FiguresOf(point);
   std::string text;
+  if (answer.closed_loop) {
+    text += fmt::format("  {:<21} {:>12} {:>12}\n", "", "closed loop", "formula");
+  }
+  // "name  answer  (formula)  unit  more"
+  const auto line = [&](const char* name, double Figures::* figure, int decimals, const char* unit,
+                        const std::string& more = "") {
+    text += fmt::format("  {:<21} {:>12.{}f}", name, f.*figure, decimals);
+    if (answer.closed_loop) text += fmt::format(" {:>12.{}f}", formula.*figure, decimals);
+    text += fmt::format("{}{}\n", unit, more);
+  };
   if (point.mode != EstimateMode::kStaticGen) {
-    text += fmt::format("  time to first token   {:>12.3f} ms\n", f.ttft);
+    line("time to first token", &Figures::ttft, 3, " ms");
   }
   if (f.encoder_latency > 0) {
     text += fmt::format("  of it image encoder   {:>12.3f} ms\n", f.encoder_latency);
   }
   if (point.mode != EstimateMode::kStaticContext) {
-    text += fmt::format("  time per output token {:>12.3f} ms\n", f.tpot);
+    line("time per output token", &Figures::tpot, 3, " ms");
   }
-  text += fmt::format(
-      "  request latency       {:>12.3f} ms\n"
-      "  tokens/s              {:>12.2f}   ({:.2f} per GPU, {:.2f} per user)\n"
-      "  requests/s            {:>12.3f}   (concurrency {:.0f})\n",
-      f.request_latency, f.tokens_s, f.tokens_s_gpu, f.tokens_s_user, f.seq_s, f.concurrency);
+  line("request latency", &Figures::request_latency, 3, " ms");
+  line("tokens/s", &Figures::tokens_s, 2, "",
+       fmt::format("   ({:.2f} per GPU, {:.2f} per user)", f.tokens_s_gpu, f.tokens_s_user));
+  line("requests/s", &Figures::seq_s, 3, "", fmt::format("   (concurrency {:.0f})", f.concurrency));
   if (point.power_w) text += fmt::format("  power per GPU         {:>12.1f} W\n", *point.power_w);
   return text;
 }
@@ -339,7 +371,7 @@ Result<EstimateDetail> ParseEstimateDetail(const std::string& list) {
 
 std::string EstimateText(const EstimateAnswer& answer, const EstimateDetail& detail) {
   const PointEstimate& point = *answer.point;
-  std::string text = HeadText(*answer.request, point) + FiguresText(point);
+  std::string text = HeadText(*answer.request, point) + FiguresText(answer);
   if (point.row && point.row->afd() != nullptr) {
     const AfdRow& f = *point.row->afd();
     if (f.prefill) text += AfdPhaseText("prefill", *f.prefill);
@@ -393,7 +425,9 @@ std::string EstimateJson(const EstimateAnswer& answer, const EstimateDetail& det
           {"memory_gib", MemoryJson(*part.memory, CapacityOf(point, part.identity))}};
     }
   }
-  json["figures"] = FiguresJson(point);
+  json["scored_by"] = answer.closed_loop ? "closed_loop" : "formula";
+  json["figures"] = FiguresJson(AnswerFigures(answer), point);
+  json["formula"] = FiguresJson(FiguresOf(point), point);
   if (answer.load != nullptr) json["serving"] = ordered_json::parse(answer.load->Json());
   if (point.row && point.row->encoders) {
     const EncoderStage& e = *point.row->encoders;

@@ -31,6 +31,8 @@ struct EstimateAnswer {
   // The same deployment at the speed of light; null when not asked for or not available.
   const PointEstimate* speed_of_light = nullptr;
   const LoadAnswer* load = nullptr;  // a benchmark run in virtual time; null: none
+  // The figures of that run are the answer; those of the formula stand beside them.
+  bool closed_loop = false;
   std::vector<std::string> notes;
 };
 

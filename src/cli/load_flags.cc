@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/measured_flags.h"
+#include "serving/replica_forecast.h"
 #include "validation/calibration.h"
 
 namespace infercast {
@@ -102,73 +103,68 @@ Result<std::optional<LoadAnswer>> LoadFlags::Forecast(const EstimateRequest& req
   if (point.workers.empty() || (pools && point.workers.size() < 2)) {
     return Fail(ErrorKind::kInternal, "the estimate names no workers");
   }
+  ReplicaSpec replica;
   // Pools stand in the order prefill, decode.
-  const std::shared_ptr<const Worker>& worker = point.workers[pools ? 1 : 0];
-  const Backend backend = worker->backend();
-  const std::int64_t ranks = std::max<std::int64_t>(1, worker->plan().layout.dp);
-  const std::int64_t decode_workers = pools ? request.decode.workers.value_or(1) : 1;
+  replica.worker = point.workers[pools ? 1 : 0];
+  replica.memory_fraction = request.memory_fraction;
+  if (pools) {
+    replica.prefill = point.workers[0];
+    replica.prefill_workers = request.prefill.workers.value_or(1);
+    replica.decode_workers = request.decode.workers.value_or(1);
+    replica.prefill_batch = request.prefill.batch;
+    if (request.decode.memory_fraction) replica.memory_fraction = request.decode.memory_fraction;
+  } else {
+    replica.ctx_tokens = request.ctx_tokens;
+    replica.batch = request.batch;
+  }
+  const Worker& worker = *replica.worker;
+  const Backend backend = worker.backend();
 
   LoadAnswer answer;
   LoadSpec& load = answer.load;
-  load.isl = request.workload.isl + worker->VisualTokensOf(request.workload);
-  load.osl = request.workload.osl;
-  load.prefix = request.workload.prefix;
+  const std::int64_t batch = pools ? request.decode.batch.value_or(request.batch) : request.batch;
+  double progress = 1;
+  if (worker.plan().nextn > 0) {
+    progress += std::clamp(request.nextn_accepted.value_or(0), 0.0,
+                           static_cast<double>(worker.plan().nextn));
+  }
+  load = ClosedLoad(request.workload, worker,
+                    concurrency.value_or(rate ? 0 : batch * replica.decode_ranks()), progress);
   load.requests = requests.value_or(0);
   load.shortest = shortest.value_or(load.shortest);
   load.seed = seed;
   load.rate = rate.value_or(0);
-  const std::int64_t batch = pools ? request.decode.batch.value_or(request.batch) : request.batch;
-  load.concurrency = concurrency.value_or(rate ? 0 : batch * ranks * decode_workers);
-  if (worker->plan().nextn > 0) {
-    load.progress = 1 + std::clamp(request.nextn_accepted.value_or(0), 0.0,
-                                   static_cast<double>(worker->plan().nextn));
-  }
 
   const std::int64_t in_flight = std::max<std::int64_t>(load.concurrency, 1);
-  std::string flags;
-  answer.policy = recipe ? BenchmarkRecipe({backend, &worker->system(), request.model,
-                                            PrecisionOf(worker->plan().quant), in_flight, load.isl},
-                                           &flags)
-                         : DefaultBatchPolicy(backend, worker->system(), in_flight, load.isl);
-  if (!flags.empty()) answer.notes.push_back("benchmark recipe: " + flags);
-  if (pools) answer.policy.token_budget = backend == Backend::kSglang ? 16384 : 8192;
+  answer.policy = PolicyOf(replica, in_flight, load.isl);
+  if (recipe) {
+    std::string flags;
+    const BatchPolicy published =
+        BenchmarkRecipe({backend, &worker.system(), request.model, PrecisionOf(worker.plan().quant),
+                         in_flight, load.isl},
+                        &flags);
+    answer.policy.poll_interval = published.poll_interval;
+    if (!pools && !request.ctx_tokens) answer.policy.token_budget = published.token_budget;
+    if (!flags.empty()) answer.notes.push_back("benchmark recipe: " + flags);
+  }
   if (token_budget) answer.policy.token_budget = *token_budget;
   if (poll_interval) answer.policy.poll_interval = *poll_interval;
   if (hold_steps) answer.policy.hold_steps = *hold_steps;
   if (max_requests) answer.policy.max_requests = *max_requests;
-  const std::optional<double> fraction = pools && request.decode.memory_fraction
-                                             ? request.decode.memory_fraction
-                                             : request.memory_fraction;
-  if (fraction) answer.policy.memory_fraction = *fraction;
 
-  answer.corrections = bare ? NoCorrections() : DefaultCorrections(backend, pools);
+  answer.corrections = bare ? NoCorrections() : CorrectionsOf(replica);
   IC_ASSIGN(const CorrectionSettings settings, ParseCorrections(corrections));
   IC_RETURN_IF_ERROR(ApplyCorrections(settings, answer.corrections));
 
-  IC_ASSIGN(const KvSpace kv, KvSpaceOf(*worker, answer.policy));
-  IC_ASSIGN(const std::shared_ptr<StepCosts> costs, StepCosts::Create(worker));
-  if (pools) {
-    IC_ASSIGN(const std::shared_ptr<StepCosts> prefill, StepCosts::Create(point.workers[0]));
-    DisaggregatedPools p;
-    p.prefill = prefill.get();
-    p.decode = costs.get();
-    p.prefill_workers = request.prefill.workers.value_or(1);
-    p.decode_workers = decode_workers;
-    p.prefill_policy = answer.policy;
-    p.decode_kv = kv;
-    p.decode_kv_output_share = answer.policy.kv_output_share;
-    IC_ASSIGN(answer.forecast, ForecastDisaggregated(p, answer.corrections, load));
-  } else {
-    IC_ASSIGN(answer.forecast,
-              ForecastClosedLoop(*costs, answer.policy, answer.corrections, kv, load));
-  }
+  IC_ASSIGN(ReplicaSimulator simulator, ReplicaSimulator::Create(replica));
+  IC_ASSIGN(answer.forecast, simulator.Run(answer.policy, answer.corrections, load));
   if (calibration) {
     IC_ASSIGN(const CalibrationProfile profile, ReadProfile(*calibration));
     CalibrationQuery query;
     query.family = {std::string(ToString(backend)),
                     request.system,
                     request.model,
-                    PrecisionOf(worker->plan().quant),
+                    PrecisionOf(worker.plan().quant),
                     request.version.value_or(""),
                     "",
                     pools ? "disagg" : "agg"};
@@ -185,9 +181,9 @@ Result<std::optional<LoadAnswer>> LoadFlags::Forecast(const EstimateRequest& req
       answer.notes.push_back(why);
     }
   }
-  const std::int64_t share = ranks * decode_workers;
+  const std::int64_t share = replica.decode_ranks();
   answer.intervals =
-      IntervalsOf(KindOf(*worker, pools, (in_flight + share - 1) / share, load.isl, load.osl),
+      IntervalsOf(KindOf(worker, pools, (in_flight + share - 1) / share, load.isl, load.osl),
                   answer.calibrated_ttft_ms.value_or(answer.forecast.ttft.mean),
                   answer.calibrated_tpot_ms.value_or(answer.forecast.tpot.mean));
   return answer;
@@ -248,6 +244,7 @@ std::string LoadAnswer::Json() const {
   }
   json["requests_per_s"] = f.requests_per_s;
   json["output_tokens_per_s"] = f.output_tokens_per_s;
+  json["request_latency_ms"] = f.mean_latency_ms;
   json["mean_running"] = f.mean_running;
   json["context_step_share"] = f.context_step_share;
   json["peak_kv_share"] = f.peak_kv_share;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "memory/memory_usage.h"
+#include "serving/clients.h"
 #include "serving/loop_statistics.h"
 #include "serving/rank_state.h"
 
@@ -33,24 +34,19 @@ class Loop {
         corrections_(corrections),
         kv_(kv),
         load_(load),
+        requests_(MakeTraces(load, costs.worker().plan().facts.kv, policy.kv_output_share)),
+        clients_(load, corrections.front_end_ms_per_1000, requests_),
         ranks_(
             static_cast<std::size_t>(std::max<std::int64_t>(costs.worker().plan().layout.dp, 1))),
         loads_(ranks_.size()),
         since_poll_(policy.poll_interval) {}
 
   Result<ServingForecast> Run() {
-    requests_ = MakeTraces(load_, costs_.worker().plan().facts.kv, policy_.kv_output_share);
-    if (load_.concurrency > 0) {
-      const std::size_t burst =
-          std::min(requests_.size(), static_cast<std::size_t>(load_.concurrency));
-      while (next_ < burst) Send(0);
-    } else {
-      for (const double at : DrawArrivals(load_)) Send(at);
-    }
+    clients_.Start();
     while (ended_ < requests_.size()) {
       Receive();
       if (!Step()) {
-        if (inbox_ == next_) {
+        if (inbox_ == clients_.sent()) {
           return Fail(ErrorKind::kInternal, "requests were lost in the closed loop");
         }
         // Nothing to do: the scheduler spins until the next request comes.
@@ -69,21 +65,11 @@ class Loop {
   }
 
  private:
-  // The next request leaves its client.
-  void Send(double at) {
-    RequestTrace& r = requests_[next_];
-    r.sent = at;
-    const double before = next_ > 0 ? requests_[next_ - 1].received : 0;
-    r.received = std::max(at, before) +
-                 corrections_.front_end_ms_per_1000 * static_cast<double>(r.isl) / 1000;
-    ++next_;
-  }
-
   // Moves what has arrived to the ranks, if the scheduler looks now.
   void Receive() {
     if (since_poll_ < policy_.poll_interval) return;
     since_poll_ = 0;
-    while (inbox_ < next_ && requests_[inbox_].received <= now_) {
+    while (inbox_ < clients_.sent() && requests_[inbox_].received <= now_) {
       RequestTrace& r = requests_[inbox_];
       r.seen = now_;
       Rank& rank = ranks_[EmptiestRank()];
@@ -188,7 +174,7 @@ class Loop {
     }
     if (policy_.poll_interval > 1) {
       ticks = std::min(ticks, policy_.poll_interval - since_poll_);
-    } else if (inbox_ < next_ && ms > 0) {
+    } else if (inbox_ < clients_.sent() && ms > 0) {
       const double until = std::ceil((requests_[inbox_].received - now_) / ms);
       if (until < static_cast<double>(ticks)) ticks = static_cast<std::int64_t>(until);
     }
@@ -247,7 +233,7 @@ class Loop {
     rank.reserved = --rank.admitted == 0 ? 0 : rank.reserved - r.reserve;
     --rank.requests;
     ++ended_;
-    if (load_.concurrency > 0 && next_ < requests_.size()) Send(now_);
+    clients_.Next(now_);
   }
 
   StepCosts& costs_;
@@ -256,12 +242,12 @@ class Loop {
   const KvSpace kv_;
   const LoadSpec& load_;
   std::vector<RequestTrace> requests_;  // in order of sending
+  Clients clients_;
   std::vector<Rank> ranks_;
   std::vector<RankLoad> loads_;
 
   double now_ = 0;
   std::int64_t tick_ = 0;  // decode steps so far
-  std::size_t next_ = 0;   // first request not sent
   std::size_t inbox_ = 0;  // first request not seen
   std::size_t ended_ = 0;
   std::size_t turn_ = 0;

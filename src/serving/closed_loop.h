@@ -33,6 +33,7 @@ struct FirstTokenParts {
 struct ServingForecast {
   Distribution ttft;  // ms, as a client sees it
   Distribution tpot;  // ms per token after the first, per request
+  double mean_latency_ms = 0;  // of a whole request, as a client sees it
   FirstTokenParts parts;
   double duration_ms = 0;  // of the whole run
   std::int64_t requests = 0;
@@ -63,7 +64,7 @@ struct DisaggregatedPools {
   StepCosts* decode = nullptr;
   std::int64_t prefill_workers = 1;
   std::int64_t decode_workers = 1;
-  BatchPolicy prefill_policy;
+  BatchPolicy prefill_policy;  // its max_requests: prompts of one rank's step
   KvSpace decode_kv;
   double decode_kv_output_share = 1;
 };

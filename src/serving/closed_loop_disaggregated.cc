@@ -9,6 +9,7 @@
 #include <deque>
 #include <queue>
 
+#include "serving/clients.h"
 #include "serving/closed_loop.h"
 #include "serving/loop_statistics.h"
 #include "serving/rank_state.h"
@@ -64,6 +65,9 @@ class Pools {
       : pools_(pools),
         corrections_(corrections),
         load_(load),
+        requests_(
+            MakeTraces(load, pools.decode->worker().plan().facts.kv, pools.decode_kv_output_share)),
+        clients_(load, corrections.front_end_ms_per_1000, requests_),
         prefill_(static_cast<std::size_t>(pools.prefill_workers)),
         decode_(static_cast<std::size_t>(pools.decode_workers)),
         prefill_loads_(RanksOf(*pools.prefill)) {
@@ -74,15 +78,8 @@ class Pools {
   }
 
   Result<ServingForecast> Run() {
-    requests_ =
-        MakeTraces(load_, pools_.decode->worker().plan().facts.kv, pools_.decode_kv_output_share);
-    if (load_.concurrency > 0) {
-      const std::size_t burst =
-          std::min(requests_.size(), static_cast<std::size_t>(load_.concurrency));
-      while (next_ < burst) Send(0);
-    } else {
-      for (const double at : DrawArrivals(load_)) Send(at);
-    }
+    clients_.Start();
+    for (std::size_t i = 0; i < clients_.sent(); ++i) PushArrival(i);
     while (ended_ < requests_.size()) {
       if (events_.empty()) {
         return Fail(ErrorKind::kInternal, "requests were lost between the pools");
@@ -113,14 +110,8 @@ class Pools {
     events_.push({time, order_++, kind, static_cast<std::uint32_t>(subject), version});
   }
 
-  void Send(double at) {
-    RequestTrace& r = requests_[next_];
-    r.sent = at;
-    const double before = next_ > 0 ? requests_[next_ - 1].received : 0;
-    r.received = std::max(at, before) +
-                 corrections_.front_end_ms_per_1000 * static_cast<double>(r.isl) / 1000;
-    Push(r.received, EventKind::kArrival, next_);
-    ++next_;
+  void PushArrival(std::size_t request) {
+    Push(requests_[request].received, EventKind::kArrival, request);
   }
 
   void Handle(const Event& event) {
@@ -162,10 +153,10 @@ class Pools {
           prefill_loads_, {}, [](const RankLoad& l) { return l.context.tokens; });
       RequestTrace& r = requests_[line_.front()];
       const std::int64_t tokens = r.isl - load_.prefix;
-      if (rank->context.chunks > 0 &&
-          rank->context.tokens + tokens > pools_.prefill_policy.token_budget) {
-        break;
-      }
+      const BatchPolicy& policy = pools_.prefill_policy;
+      const bool full = policy.max_requests > 0 && rank->context.chunks >= policy.max_requests;
+      const bool spent = rank->context.tokens + tokens > policy.token_budget;
+      if (rank->context.chunks > 0 && (full || spent)) break;
       ++rank->context.chunks;
       rank->context.tokens += tokens;
       rank->context.attention_alone += pools_.prefill->ContextAttention(
@@ -274,13 +265,14 @@ class Pools {
 
   void Ended() {
     ++ended_;
-    if (load_.concurrency > 0 && next_ < requests_.size()) Send(now_);
+    if (clients_.Next(now_)) PushArrival(clients_.sent() - 1);
   }
 
   const DisaggregatedPools& pools_;
   const ServingCorrections& corrections_;
   const LoadSpec& load_;
   std::vector<RequestTrace> requests_;
+  Clients clients_;
   std::vector<PrefillWorker> prefill_;
   std::vector<DecodeWorker> decode_;
   std::vector<RankLoad> prefill_loads_;
@@ -288,7 +280,7 @@ class Pools {
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   std::uint64_t order_ = 0;
   double now_ = 0;
-  std::size_t next_ = 0, ended_ = 0;
+  std::size_t ended_ = 0;
   std::int64_t steps_ = 0, context_steps_ = 0;
   double running_time_ = 0, peak_reserved_ = 0;
 };

@@ -49,6 +49,7 @@ ServingForecast Sum(const std::vector<RequestTrace>& requests,
   for (const RequestTrace& r : requests) {
     tokens += r.osl;
     ttft.push_back(r.first - r.sent);
+    out.mean_latency_ms += r.ended - r.sent;
     out.parts.front_end += r.received - r.sent;
     out.parts.polling += r.seen - r.received;
     out.parts.queue += r.started - r.seen;
@@ -65,6 +66,7 @@ ServingForecast Sum(const std::vector<RequestTrace>& requests,
   const double added = corrections.first_token_ms + corrections.first_token_steps * out.tpot.mean;
   for (double& t : ttft) t += added;
   out.parts.front_end += added;
+  out.mean_latency_ms = out.mean_latency_ms / n + added;
   out.ttft = Summarise(ttft);
   if (totals.duration > 0) {
     out.requests_per_s = n / totals.duration * 1000;

@@ -52,6 +52,70 @@ TEST_F(Load, RunsWithTheBatchByDefaultInNativeBehaviourOnly) {
               Not(HasSubstr("as a benchmark")));
 }
 
+TEST_F(Load, TheRunIsTheAnswerAndTheFormulaStandsBeside) {
+  const auto ask = [&](std::vector<const char*> more) {
+    more.insert(more.begin(), {"--tp", "2", "--bs", "16", "--json"});
+    const Outcome outcome = Ask(more);
+    if (outcome.exit_code != kExitAnswer) throw std::runtime_error(outcome.err);
+    return json::parse(outcome.out);
+  };
+  const json native = ask({}), reference = ask({"--behaviour", "reference"});
+  EXPECT_EQ(native["scored_by"], "closed_loop");
+  const json& run = native["serving"];
+  EXPECT_EQ(native["figures"]["ttft_ms"], run["ttft_ms"]["mean"]);
+  EXPECT_EQ(native["figures"]["tpot_ms"], run["tpot_ms"]["mean"]);
+  EXPECT_EQ(native["figures"]["request_latency_ms"], run["request_latency_ms"]);
+  EXPECT_EQ(native["figures"]["requests_per_s"], run["requests_per_s"]);
+  EXPECT_EQ(native["figures"]["tokens_per_s"], run["output_tokens_per_s"]);
+  EXPECT_EQ(native["figures"]["tokens_per_s_per_gpu"].get<double>() * 2,
+            run["output_tokens_per_s"].get<double>());
+  // The formula is that of the reference, but for the first token of a request in its throughput.
+  EXPECT_EQ(native["formula"]["ttft_ms"], reference["figures"]["ttft_ms"]);
+  EXPECT_EQ(native["formula"]["tpot_ms"], reference["figures"]["tpot_ms"]);
+  EXPECT_NE(native["figures"]["ttft_ms"], native["formula"]["ttft_ms"]);
+  EXPECT_EQ(reference["scored_by"], "formula");
+  EXPECT_EQ(reference["figures"], reference["formula"]);
+  // In reference behaviour a run that was asked for stands beside the formula.
+  const json asked = ask({"--behaviour", "reference", "--concurrency", "4"});
+  EXPECT_EQ(asked["scored_by"], "formula");
+  EXPECT_EQ(asked["serving"]["concurrency"], 4);
+  // At a rate, as many are in flight as rate and latency say.
+  const json open = ask({"--rate", "2", "--num-requests", "50"});
+  EXPECT_NEAR(open["figures"]["concurrency"].get<double>(),
+              open["figures"]["requests_per_s"].get<double>() *
+                  open["figures"]["request_latency_ms"].get<double>() / 1000,
+              1e-9);
+  const Outcome text = Ask({"--tp", "2", "--bs", "16"});
+  EXPECT_THAT(text.out, HasSubstr("closed loop      formula"));
+}
+
+TEST_F(Load, ModesWithoutARunKeepTheFormulaAndSaySo) {
+  const Outcome fixed = Ask({"--tp", "2", "--bs", "16", "--estimate-mode", "static", "--json"});
+  const json all = json::parse(fixed.out);
+  EXPECT_EQ(all["scored_by"], "formula");
+  EXPECT_EQ(all["figures"], all["formula"]);
+  EXPECT_THAT(all["notes"].dump(), HasSubstr("scored by the formula"));
+}
+
+TEST_F(Load, PrefillTokensAndPrefillBatchAreThoseOfTheRun) {
+  EXPECT_EQ(Serving({"--ctx-tokens", "3000"})["policy"]["token_budget"], 3016);
+  EXPECT_EQ(Serving({"--ctx-tokens", "3000", "--backend", "sglang"})["policy"]["token_budget"],
+            3000);
+  const auto pools = [&](const char* batch) {
+    const Outcome outcome = Ask({"--estimate-mode", "disagg", "--tp", "1", "--d-bs", "16",
+                                 "--p-workers", "1", "--d-workers", "1", "--p-bs", batch,
+                                 "--json"});
+    return json::parse(outcome.out)["serving"]["ttft_ms"]["mean"].get<double>();
+  };
+  EXPECT_NE(pools("1"), pools("4"));
+}
+
+TEST_F(Load, TheSpeedOfLightIsFreeOfFittedConstants) {
+  // All of these tests run at the speed of light.
+  EXPECT_EQ(Serving({})["corrections"]["context_scale"], 1.0);
+  EXPECT_EQ(Serving({})["corrections"]["first_token_steps"], 0.0);
+}
+
 TEST_F(Load, ConcurrencyAndRateSayWhatIsSent) {
   const json few = Serving({"--concurrency", "2"}), many = Serving({"--concurrency", "64"});
   EXPECT_EQ(few["requests"], 20);
