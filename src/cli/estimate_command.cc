@@ -280,6 +280,7 @@ Result<int> Run(const EstimateFlags& flags, const CliContext& context) {
   if (flags.detail_option->count() > 0) {
     IC_ASSIGN(detail, ParseEstimateDetail(flags.detail.empty() ? "all" : flags.detail));
   }
+  request.bounds = detail.any();
   IC_ASSIGN(const Surroundings around, OpenSurroundings(context));
   Workbench bench(around.systems, around.checkpoints);
   IC_ASSIGN(const std::shared_ptr<const ModelConfig> model, bench.Model(request.model));
@@ -302,17 +303,6 @@ Result<int> Run(const EstimateFlags& flags, const CliContext& context) {
   }
   if (!point) return std::unexpected(point.error());
 
-  std::optional<PointEstimate> fastest;
-  if (detail.time && request.database_mode != DatabaseMode::kSol) {
-    EstimateRequest sol = request;
-    sol.database_mode = DatabaseMode::kSol;
-    Result<PointEstimate> compared = EstimatePoint(sol, bench);
-    if (compared) {
-      fastest = *std::move(compared);
-    } else {
-      answer.notes.push_back("no comparison with the speed of light: " + compared.error().message);
-    }
-  }
   // What a benchmark of this deployment would see: natively that is the answer. A deployment that
   // cannot be run in virtual time is an error only where the user asked for it.
   std::optional<LoadAnswer> load;
@@ -340,7 +330,6 @@ Result<int> Run(const EstimateFlags& flags, const CliContext& context) {
   }
   answer.request = &request;
   answer.point = &*point;
-  answer.speed_of_light = fastest ? &*fastest : nullptr;
   for (const std::string& note : point->notes) {
     if (std::find(answer.notes.begin(), answer.notes.end(), note) == answer.notes.end()) {
       answer.notes.push_back(note);

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/near_names.h"
+#include "cli/estimate_detail.h"
 #include "cli/load_flags.h"
 #include "memory/memory_usage.h"
 #include "report/csv.h"
@@ -169,100 +169,6 @@ std::string AfdPhaseText(const char* phase, const AfdPhaseTimes& t) {
       t.transfers_hidden ? "hidden" : "not hidden", t.step);
 }
 
-// The phase of the other estimate with this name.
-const EstimatePhase* PhaseOf(const PointEstimate* point, const std::string& name) {
-  if (point == nullptr) return nullptr;
-  for (const EstimatePhase& phase : point->phases) {
-    if (phase.name == name) return &phase;
-  }
-  return nullptr;
-}
-
-std::optional<double> LatencyOf(const EstimatePhase* phase, const std::string& name) {
-  if (phase == nullptr) return std::nullopt;
-  for (const OpEntry& e : phase->operators.entries) {
-    if (e.name == name) return e.latency_ms;
-  }
-  return std::nullopt;
-}
-
-const char* TitleOf(const std::string& phase) {
-  static constexpr std::pair<const char*, const char*> kTitles[] = {
-      {"mix_step", "step with prefill"},
-      {"genonly_step", "decode step"},
-      {"context", "prefill"},
-      {"generation", "decode, all output tokens"},
-  };
-  for (const auto& [name, title] : kTitles) {
-    if (phase == name) return title;
-  }
-  return phase.c_str();
-}
-
-std::string FromText(const OpEntry& e) {
-  std::string from(ToString(e.origin.kind));
-  if (e.origin.octaves > 0) from += fmt::format(" by 2^{:.1f}", e.origin.octaves);
-  if (e.origin.source != nullptr && e.origin.source->channel != SourceChannel::kPrimary) {
-    from += fmt::format(", version {}", e.origin.source->version);
-  }
-  return from;
-}
-
-std::string OperatorText(const EstimatePhase& phase, const EstimatePhase* fastest,
-                         const EstimateDetail& detail) {
-  const double total = phase.operators.TotalLatency();
-  ResultTable table;
-  table.columns = {
-      {"", "", "", "operator"},     {"", "", "ms", "latency", 4},   {"", "", "%", "share", 1},
-      {"", "", "ms", "fastest", 4}, {"", "", "%", "of fastest", 1}, {"", "", "W ms", "energy", 1},
-      {"", "", "", "from"}};
-  for (const OpEntry& e : phase.operators.entries) {
-    const std::optional<double> sol = LatencyOf(fastest, e.name);
-    const bool compared = sol && e.latency_ms > 0;
-    table.rows.push_back(
-        {e.name, e.latency_ms, total > 0 ? Cell(e.latency_ms / total * 100) : Cell(),
-         compared ? Cell(*sol) : Cell(), compared ? Cell(*sol / e.latency_ms * 100) : Cell(),
-         detail.energy && e.energy_wms > 0 ? Cell(e.energy_wms) : Cell(), FromText(e)});
-  }
-  return fmt::format("\n{} ({:.3f} ms)\n{}", TitleOf(phase.name), total, TextOf(table));
-}
-
-// Share of the latency by origin, largest first.
-std::vector<std::pair<std::string, double>> OriginShares(const EstimatePhase& phase) {
-  std::map<std::string, double> sums;
-  for (const OpEntry& e : phase.operators.entries) {
-    sums[std::string(ToString(e.origin.kind))] += e.latency_ms;
-  }
-  std::vector<std::pair<std::string, double>> shares(sums.begin(), sums.end());
-  std::stable_sort(shares.begin(), shares.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
-  const double total = phase.operators.TotalLatency();
-  for (auto& [kind, share] : shares) share = total > 0 ? share / total : 0;
-  return shares;
-}
-
-ordered_json OperatorsJson(const EstimatePhase& phase, const EstimatePhase* fastest) {
-  ordered_json list = ordered_json::array();
-  for (const OpEntry& e : phase.operators.entries) {
-    ordered_json op = {{"name", e.name},
-                       {"latency_ms", e.latency_ms},
-                       {"energy_wms", e.energy_wms},
-                       {"source", ToString(e.source)},
-                       {"origin", ToString(e.origin.kind)}};
-    if (e.origin.octaves > 0) op["octaves_beyond_measurements"] = e.origin.octaves;
-    if (e.origin.source != nullptr) {
-      op["measured_in"] = {{"version", e.origin.source->version},
-                           {"channel", ToString(e.origin.source->channel)}};
-    }
-    if (e.tier != Tier::kSilicon) op["estimation_tier"] = ToString(e.tier);
-    if (const std::optional<double> sol = LatencyOf(fastest, e.name)) {
-      op["speed_of_light_ms"] = *sol;
-    }
-    list.push_back(std::move(op));
-  }
-  return list;
-}
-
 std::string DeploymentText(const PointEstimate& point) {
   if (point.static_row) return point.static_row->worker->parallel;
   if (const AggregatedRow* a = point.row->aggregated(); a != nullptr && !point.row->encoders) {
@@ -379,18 +285,7 @@ std::string EstimateText(const EstimateAnswer& answer, const EstimateDetail& det
   }
   if (answer.load != nullptr) text += answer.load->Text();
   text += MemoryText(point);
-  for (const EstimatePhase& phase : point.phases) {
-    const EstimatePhase* fastest = PhaseOf(answer.speed_of_light, phase.name);
-    if (detail.time || detail.energy) text += OperatorText(phase, fastest, detail);
-    if (detail.source) {
-      std::vector<std::string> shares;
-      for (const auto& [kind, share] : OriginShares(phase)) {
-        shares.push_back(fmt::format("{:.1f} % {}", share * 100, kind));
-      }
-      text += fmt::format("{}{} comes from: {}\n", detail.time ? "  " : "\n", TitleOf(phase.name),
-                          JoinNames(shares));
-    }
-  }
+  text += DetailText(point.phases, answer.load, detail);
   return text;
 }
 
@@ -456,12 +351,7 @@ std::string EstimateJson(const EstimateAnswer& answer, const EstimateDetail& det
     if (f.prefill) json["prefill_phase"] = AfdPhaseJson(*f.prefill);
     if (f.decode) json["decode_phase"] = AfdPhaseJson(*f.decode);
   }
-  if (detail.any()) {
-    for (const EstimatePhase& phase : point.phases) {
-      json["operators"][phase.name] =
-          OperatorsJson(phase, PhaseOf(answer.speed_of_light, phase.name));
-    }
-  }
+  if (detail.any()) AddDetail(point.phases, json);
   json["fits"] = !point.out_of_memory && !point.kv_warning;
   json["notes"] = answer.notes;
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";

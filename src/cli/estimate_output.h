@@ -15,7 +15,7 @@ struct LoadAnswer;
 
 // Which operators' figures are shown.
 struct EstimateDetail {
-  bool time = false;    // every operator: latency, share, speed of light, where it comes from
+  bool time = false;    // every operator: latency, share, bound, where it comes from
   bool energy = false;  // energy of every operator, where power was measured
   bool source = false;  // shares of the latency by origin
 
@@ -28,8 +28,6 @@ Result<EstimateDetail> ParseEstimateDetail(const std::string& list);
 struct EstimateAnswer {
   const EstimateRequest* request = nullptr;
   const PointEstimate* point = nullptr;
-  // The same deployment at the speed of light; null when not asked for or not available.
-  const PointEstimate* speed_of_light = nullptr;
   const LoadAnswer* load = nullptr;  // a benchmark run in virtual time; null: none
   // The figures of that run are the answer; those of the formula stand beside them.
   bool closed_loop = false;

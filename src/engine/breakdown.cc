@@ -47,6 +47,9 @@ void Breakdown::Scale(double f) {
   for (OpEntry& e : entries) {
     e.latency_ms *= f;
     e.energy_wms *= f;
+    e.sol_ms *= f;
+    e.sol_math_ms *= f;
+    e.sol_mem_ms *= f;
   }
 }
 
@@ -54,6 +57,9 @@ void Breakdown::Divide(double d) {
   for (OpEntry& e : entries) {
     e.latency_ms /= d;
     e.energy_wms /= d;
+    e.sol_ms /= d;
+    e.sol_math_ms /= d;
+    e.sol_mem_ms /= d;
   }
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "models/mode_adjustment.h"
+#include "search/explain_afd.h"
 #include "search/task_resolution.h"
 #include "serving/afd_simulation.h"
 #include "serving/deployment.h"
@@ -84,28 +85,6 @@ void Combine(const StaticRow& partner, bool partner_prefills, Behaviour behaviou
                                  .bs = partner.bs,
                                  .gpus_per_worker = partner.num_total_gpus};
   if (behaviour == Behaviour::kReference) RoundAsReported(row);
-}
-
-OpEntry Entry(std::string name, double latency_ms) {
-  OpEntry entry;
-  entry.name = std::move(name);
-  entry.latency_ms = latency_ms;
-  entry.source = Source::kEmpirical;
-  return entry;
-}
-
-// What each side runs, over all layers, and what crosses between them in one layer.
-void AddPhases(AfdPhaseBreakdown part, const std::string& phase, double layers,
-               Breakdown& transfers, PointEstimate& out) {
-  part.attention.Add(Entry("afd_a_side_combine", part.transfers.combine * layers));
-  part.ffn.Add(Entry("afd_f_node_allgather", part.transfers.all_gather * layers));
-  part.ffn.Add(Entry("afd_f_node_reducescatter", part.transfers.reduce_scatter * layers));
-  out.phases.push_back({phase + "_a_worker", std::move(part.attention)});
-  out.phases.push_back({phase + "_f_worker", std::move(part.ffn)});
-  transfers.Add(Entry(phase + "_afd_transfer_a2f", part.transfers.to_ffn));
-  transfers.Add(Entry(phase + "_afd_transfer_f2a", part.transfers.to_attention));
-  transfers.Add(
-      Entry(phase + "_afd_transfer", part.transfers.to_ffn + part.transfers.to_attention));
 }
 
 Result<AfdLayout> LayoutOf(const EstimateRequest& request, const SystemSpec& system) {
@@ -186,13 +165,15 @@ Result<PointEstimate> EstimateAfdPoint(const EstimateRequest& request, Workbench
   out.afd_memory = AfdPoolMemory{.attention = row.attention_memory.usage,
                                  .feed_forward = row.ffn_memory.usage,
                                  .kv_oom = row.attention_memory.verdict.kv_oom};
-  IC_ASSIGN(AfdBreakdown parts,
-            deployment->Explain(request.workload, schedule, sizes.phase, options));
-  const double layers = static_cast<double>(deployment->attention().plan().facts.num_layers);
-  Breakdown transfers;
-  if (parts.prefill) AddPhases(*std::move(parts.prefill), "prefill", layers, transfers, out);
-  if (parts.decode) AddPhases(*std::move(parts.decode), "decode", layers, transfers, out);
-  out.phases.push_back({"comm", std::move(transfers)});
+  IC_RETURN_IF_ERROR(
+      ExplainAfd(*deployment, request.workload, schedule, sizes.phase, options, out.phases));
+  if (request.bounds) {
+    const Status bounded =
+        AddAfdBounds(*deployment, request.workload, schedule, sizes.phase, options, out.phases);
+    if (!bounded) {
+      out.notes.push_back("what bounds operators is not known: " + bounded.error().message);
+    }
+  }
 
   if (sizes.combined_with_pd) {
     const bool prefills = sizes.phase == AfdPhase::kDecode;
@@ -209,7 +190,9 @@ Result<PointEstimate> EstimateAfdPoint(const EstimateRequest& request, Workbench
     }
     Combine(*partner.static_row, prefills, request.behaviour, row);
     for (EstimatePhase& phase : partner.phases) {
-      out.phases.push_back({prefills ? "prefill" : "decode", std::move(phase.operators)});
+      phase.name = prefills ? "prefill" : "decode";
+      phase.share = 0;  // of that worker, not of the deployment
+      out.phases.push_back(std::move(phase));
     }
     out.workers.insert(out.workers.end(), partner.workers.begin(), partner.workers.end());
     out.notes.insert(out.notes.end(), partner.notes.begin(), partner.notes.end());

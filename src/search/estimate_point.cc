@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "models/large_ep.h"
@@ -96,51 +97,17 @@ void SetPower(PointEstimate& out, double power_w, double coverage) {
   if (coverage >= kEnoughPower && std::isfinite(power_w)) out.power_w = power_w;
 }
 
-RuntimeShape ShapeOf(const Worker& worker, const Workload& workload, std::int64_t batch) {
-  RuntimeShape shape;
-  shape.batch_size = static_cast<std::uint32_t>(batch);
-  shape.beam_width = static_cast<std::uint32_t>(workload.beam_width);
-  shape.isl = static_cast<std::uint32_t>(workload.isl + worker.VisualTokensOf(workload));
-  shape.osl = static_cast<std::uint32_t>(workload.osl);
-  shape.prefix = static_cast<std::uint32_t>(workload.prefix);
-  shape.context_imbalance = workload.context_imbalance;
-  shape.generation_imbalance = workload.generation_imbalance;
-  return shape;
-}
-
-void AddPhase(PointEstimate& out, const char* name, Breakdown operators) {
-  if (!operators.entries.empty()) out.phases.push_back({name, std::move(operators)});
-}
-
-Status ExplainSteps(const Worker& worker, const Workload& workload, const AggregatedRow& row,
-                    PointEstimate& out) {
-  const RuntimeShape shape = ShapeOf(worker, workload, row.bs);
-  MixedShape mixed;
-  mixed.context_tokens = static_cast<std::uint32_t>(row.ctx_tokens);
-  mixed.decodes = static_cast<std::uint32_t>(row.mixed_decodes);
-  mixed.isl = shape.isl;
-  mixed.osl = shape.osl;
-  mixed.prefix = shape.prefix;
-  mixed.context_imbalance = workload.context_imbalance;
-  mixed.generation_imbalance = workload.generation_imbalance;
-  IC_ASSIGN(MixedBreakdown steps, worker.engine().ExplainMixedStep(mixed));
-  if (worker.behaviour() == Behaviour::kReference) {
-    // A prefill of several chunks counts in parts.
-    for (OpEntry& e : steps.context_attention.entries) e.name += " (scaled)";
+// The phases of one worker, with their bounds where asked for.
+Status Explain(const EstimateRequest& request, const Worker& worker, ExplainWorker explain,
+               PointEstimate& out) {
+  std::vector<EstimatePhase> phases;
+  IC_RETURN_IF_ERROR(explain(worker, phases));
+  if (request.bounds) {
+    const Status bounded = AddBounds(worker, explain, phases);
+    if (!bounded)
+      out.notes.push_back("what bounds operators is not known: " + bounded.error().message);
   }
-  Breakdown all = std::move(steps.shared);
-  for (const Breakdown* part : {&steps.context_attention, &steps.decode_attention}) {
-    for (const OpEntry& e : part->entries) all.Add(e);
-  }
-  AddPhase(out, "mix_step", std::move(all));
-  if (row.decode_batch > 0) {
-    IC_ASSIGN(Breakdown decode, worker.engine().ExplainDecodeStep(
-                                    static_cast<std::uint32_t>(row.decode_batch), mixed.isl,
-                                    mixed.osl, workload.generation_imbalance));
-    AddPhase(out, "genonly_step", std::move(decode));
-  }
-  IC_ASSIGN(Breakdown encoder, worker.Encode(workload, row.bs));
-  AddPhase(out, "encoder", std::move(encoder));
+  std::move(phases.begin(), phases.end(), std::back_inserter(out.phases));
   return {};
 }
 
@@ -175,7 +142,10 @@ Result<PointEstimate> EstimateAggregated(const EstimateRequest& request,
         "at once",
         request.batch);
   }
-  IC_RETURN_IF_ERROR(ExplainSteps(worker, request.workload, row, out));
+  const auto explain = [&](const Worker& w, std::vector<EstimatePhase>& phases) {
+    return ExplainSteps(w, request.workload, row, phases);
+  };
+  IC_RETURN_IF_ERROR(Explain(request, worker, explain, out));
   SetPower(out, row.power_w, row.power_coverage);
   out.version = built.deployment->version();
   out.workers = {built.worker};
@@ -211,14 +181,11 @@ Result<PointEstimate> EstimateStatic(const EstimateRequest& request,
   }
   if (mode == StaticMode::kBoth) ProjectStaticSpeculation(row, speculation.accepted, !native);
   if (mode == StaticMode::kGeneration) ProjectSpeculation(row, speculation.accepted, !native);
-  const RuntimeShape shape = ShapeOf(worker, request.workload, request.batch);
-  IC_ASSIGN(StaticBreakdown operators, worker.engine().ExplainStatic(shape, mode, request.stride));
-  if (mode != StaticMode::kGeneration) {
-    IC_ASSIGN(Breakdown encoder, worker.Encode(request.workload, request.batch));
-    AddPhase(out, "encoder", std::move(encoder));
-  }
-  AddPhase(out, "context", std::move(operators.context));
-  AddPhase(out, "generation", std::move(operators.generation));
+  const auto explain = [&](const Worker& w, std::vector<EstimatePhase>& phases) {
+    return ExplainBatch(w, request.workload,
+                        {.batch = request.batch, .mode = mode, .stride = request.stride}, phases);
+  };
+  IC_RETURN_IF_ERROR(Explain(request, worker, explain, out));
   SetPower(out, row.power_w, row.power_coverage);
   out.version = built.deployment->version();
   out.workers = {built.worker};
@@ -284,17 +251,24 @@ Result<PointEstimate> EstimateDisaggregated(const EstimateRequest& request,
       ComposeDisaggregated(p, d, *request.prefill.workers, *request.decode.workers, factors);
   if (reference) RoundColumns(row);
 
-  IC_ASSIGN(Breakdown encoder, prefill.worker->Encode(request.workload, *request.prefill.batch));
-  encoder.Scale(defaults.prefill_latency_correction);
-  AddPhase(out, "encoder", std::move(encoder));
-  IC_ASSIGN(StaticBreakdown context,
-            prefill.worker->engine().ExplainStatic(
-                ShapeOf(*prefill.worker, request.workload, *request.prefill.batch),
-                StaticMode::kContext));
-  IC_ASSIGN(StaticBreakdown generation,
-            decode.worker->engine().ExplainStatic(
-                ShapeOf(*decode.worker, request.workload, *request.decode.batch),
-                StaticMode::kGeneration));
+  const auto explain_prefill = [&](const Worker& w, std::vector<EstimatePhase>& phases) {
+    return ExplainBatch(w, request.workload,
+                        {.batch = *request.prefill.batch,
+                         .mode = StaticMode::kContext,
+                         .correction = defaults.prefill_latency_correction,
+                         .context = "prefill"},
+                        phases);
+  };
+  const auto explain_decode = [&](const Worker& w, std::vector<EstimatePhase>& phases) {
+    return ExplainBatch(w, request.workload,
+                        {.batch = *request.decode.batch,
+                         .mode = StaticMode::kGeneration,
+                         .correction = defaults.decode_latency_correction,
+                         .generation = "decode"},
+                        phases);
+  };
+  IC_RETURN_IF_ERROR(Explain(request, *prefill.worker, explain_prefill, out));
+  IC_RETURN_IF_ERROR(Explain(request, *decode.worker, explain_decode, out));
   const double prefill_ms = p.encoder_latency + p.context_latency;
   const double total_ms = prefill_ms + d.generation_latency;
   SetPower(
@@ -302,10 +276,6 @@ Result<PointEstimate> EstimateDisaggregated(const EstimateRequest& request,
       total_ms > 0
           ? (p.power_coverage * prefill_ms + d.power_coverage * d.generation_latency) / total_ms
           : 0);
-  context.context.Scale(defaults.prefill_latency_correction);
-  generation.generation.Scale(defaults.decode_latency_correction);
-  AddPhase(out, "prefill", std::move(context.context));
-  AddPhase(out, "decode", std::move(generation.generation));
   out.version = prefill.deployment->version();
   if (decode.deployment->version() != out.version) {
     out.version += "-" + decode.deployment->version();

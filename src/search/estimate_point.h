@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "engine/breakdown.h"
+#include "search/explain_rows.h"
 #include "search/task.h"
 #include "search/task_table.h"
 #include "search/workbench.h"
@@ -76,13 +76,7 @@ struct EstimateRequest {
   ForwardModel forward_model = ForwardModel::kOperators;
   Behaviour behaviour = Behaviour::kNative;
   bool allow_unlisted_versions = false;
-};
-
-// A part of the answer with its operators, e.g. "mix_step", "genonly_step", "encoder", "prefill",
-// "decode"; of static modes "context" and "generation".
-struct EstimatePhase {
-  std::string name;
-  Breakdown operators;
+  bool bounds = false;  // tell what bounds each operator, too
 };
 
 // Memory of the two pools of attention/feed-forward disaggregation, per GPU.

@@ -114,18 +114,72 @@ TEST_F(EstimateCommandTest, WithoutParallelismTheSmallestFittingWorkerIsTaken) {
   EXPECT_THAT(all["notes"][0], HasSubstr("no parallelism given"));
 }
 
-TEST_F(EstimateCommandTest, DetailListsOperatorsBesideTheSpeedOfLight) {
-  const json all = Json({"--tp", "1", "--bs", "8", "--detail"});
+TEST_F(EstimateCommandTest, DetailListsOperatorsWithWhatBoundsThem) {
+  const json all = Json({"--tp", "2", "--bs", "8", "--detail"});
   ASSERT_TRUE(all["operators"].contains("mix_step"));
   double sum = 0;
-  for (const json& op : all["operators"]["mix_step"]) sum += op["latency_ms"].get<double>();
+  for (const json& op : all["operators"]["mix_step"]) {
+    sum += op["latency_ms"].get<double>();
+    // The data are rooflines here, so each operator attains its own.
+    const std::string bound = op["bound"];
+    const double latency = op["latency_ms"];
+    EXPECT_EQ(bound == "none", latency == 0) << op;
+    if (bound == "compute" || bound == "bandwidth") {
+      EXPECT_NEAR(op["attained"].get<double>(), 1.0, 1e-12) << op;
+      EXPECT_EQ(bound == "compute", op["speed_of_light_compute_ms"].get<double>() >=
+                                        op["speed_of_light_memory_ms"].get<double>());
+    }
+    if (op["name"] == "context_ar_1") {
+      EXPECT_EQ(bound, "communication");
+    } else if (op["name"] == "context_qkv_gemm") {
+      EXPECT_EQ(op["count"], 8);
+    }
+  }
   EXPECT_NEAR(sum, all["schedule"]["step_with_prefill_ms"].get<double>(), 1e-9 * sum);
-  const Outcome text = Ask({"--tp", "1", "--bs", "8", "--detail", "time,source"});
+  double shares = 0;
+  for (const json& phase : all["time"]) {
+    shares += phase["share_of_time"].get<double>();
+    double bounds = 0;
+    for (const json& share : phase["by_bound"]) bounds += share.get<double>();
+    EXPECT_NEAR(bounds, 1.0, 1e-9);
+  }
+  EXPECT_NEAR(shares, 1.0, 1e-9);
+  EXPECT_NEAR(all["trust"]["by_provenance"]["speed_of_light"].get<double>(), 1.0, 1e-9);
+
+  const Outcome text = Ask({"--tp", "2", "--bs", "8", "--detail", "time,source"});
   EXPECT_THAT(text.out, HasSubstr("step with prefill ("));
-  EXPECT_THAT(text.out, HasSubstr("comes from: "));
+  EXPECT_THAT(text.out, HasSubstr("100 % of bandwidth"));
+  EXPECT_THAT(text.out, HasSubstr("where the time goes"));
+  EXPECT_THAT(text.out, HasSubstr("of the time 100 % speed of light"));
+  EXPECT_THAT(Ask({"--tp", "2", "--bs", "8"}).out, Not(HasSubstr("where the time goes")));
   const Outcome wrong = Ask({"--tp", "1", "--detail", "tme"});
   EXPECT_EQ(wrong.exit_code, kExitUsage);
   EXPECT_THAT(wrong.err, HasSubstr("did you mean time"));
+}
+
+TEST_F(EstimateCommandTest, EveryModeTellsWhatBoundsItsOperators) {
+  const struct {
+    std::vector<const char*> arguments;
+    std::vector<const char*> phases;
+    bool moe;
+  } cases[] = {
+      {{"--estimate-mode", "static", "--tp", "1", "--bs", "4"}, {"context", "generation"}, false},
+      {{"--estimate-mode", "disagg", "--tp", "1"}, {"prefill", "decode"}, false},
+      {{"--estimate-mode", "afd", "--n-a-nodes", "1", "--n-f-nodes", "1", "--a-batch-size", "32"},
+       {"decode_a_worker", "decode_f_worker", "prefill"},
+       true},
+  };
+  for (const auto& c : cases) {
+    std::vector<const char*> arguments = c.arguments;
+    arguments.push_back("--detail");
+    const json all = Json(arguments, c.moe);
+    for (const char* phase : c.phases) {
+      ASSERT_TRUE(all["operators"].contains(phase)) << phase;
+      bool bandwidth = false;
+      for (const json& op : all["operators"][phase]) bandwidth |= op["bound"] == "bandwidth";
+      EXPECT_TRUE(bandwidth) << phase;
+    }
+  }
 }
 
 TEST_F(EstimateCommandTest, OptionsOfAnotherModeAreRefused) {
