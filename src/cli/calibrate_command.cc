@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "base/files.h"
 #include "cli/deployment_flags.h"
 #include "cli/measured_flags.h"
 #include "validation/calibration_report.h"
@@ -36,7 +37,7 @@ Result<int> Run(const CalibrateFlags& flags, const CliContext& context) {
   CalibrationProfile profile = run.profile;
   profile.created_from = std::filesystem::path(flags.measured.files.front()).filename().string();
   profile.program = "infercast " INFERCAST_VERSION;
-  IC_RETURN_IF_ERROR(WriteWholeFile(flags.output, ProfileToJson(profile)));
+  IC_RETURN_IF_ERROR(WriteTextFile(flags.output, ProfileToJson(profile)));
   if (context.json) {
     context.Print(CalibrationJson(run, flags.output));
   } else if (context.csv) {

@@ -3,20 +3,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
+
+#include "base/files.h"
 
 namespace infercast {
-
-namespace {
-
-std::string SystemMessage() { return std::strerror(errno); }
-
-}  // namespace
 
 void MeasuredFlags::Declare(CLI::App& command) {
   command
@@ -49,7 +40,7 @@ void MeasuredFlags::Declare(CLI::App& command) {
 Result<MeasuredFile> MeasuredFlags::Read() const {
   MeasuredFile all;
   for (const std::string& path : files) {
-    IC_ASSIGN(const std::string text, ReadWholeFile(path));
+    IC_ASSIGN(const std::string text, ReadTextFile(path));
     Result<MeasuredFile> file = ParseMeasured(text, deployment);
     if (!file) {
       return Fail(file.error().kind, fmt::format("{}: {}", path, file.error().message));
@@ -98,31 +89,8 @@ Status ApplyCorrections(const CorrectionSettings& settings, ServingCorrections& 
   return {};
 }
 
-Result<std::string> ReadWholeFile(const std::string& path) {
-  errno = 0;
-  std::error_code ec;
-  if (std::filesystem::is_directory(path, ec)) {
-    return Fail(ErrorKind::kIo, fmt::format("cannot read {}: it is a directory", path));
-  }
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream text;
-  if (in) text << in.rdbuf();
-  if (!in || in.bad())
-    return Fail(ErrorKind::kIo, fmt::format("cannot read {}: {}", path, SystemMessage()));
-  return std::move(text).str();
-}
-
-Status WriteWholeFile(const std::string& path, std::string_view text) {
-  errno = 0;
-  std::ofstream out(path, std::ios::binary | std::ios::trunc);
-  out << text;
-  out.flush();
-  if (!out) return Fail(ErrorKind::kIo, fmt::format("cannot write {}: {}", path, SystemMessage()));
-  return {};
-}
-
 Result<CalibrationProfile> ReadProfile(const std::string& path) {
-  IC_ASSIGN(const std::string text, ReadWholeFile(path));
+  IC_ASSIGN(const std::string text, ReadTextFile(path));
   Result<CalibrationProfile> profile = ProfileFromJson(text);
   if (!profile) return Fail(profile.error().kind, path + ": " + profile.error().message);
   return profile;

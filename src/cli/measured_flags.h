@@ -39,8 +39,6 @@ Result<CorrectionSettings> ParseCorrections(const std::vector<std::string>& text
 Status ApplyCorrections(const CorrectionSettings& settings, ServingCorrections& corrections);
 
 // kIo, kInvalidArgument.
-Result<std::string> ReadWholeFile(const std::string& path);
-Status WriteWholeFile(const std::string& path, std::string_view text);
 Result<CalibrationProfile> ReadProfile(const std::string& path);
 
 }  // namespace infercast

@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <fstream>
-#include <iostream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/files.h"
 #include "cli/database_flags.h"
 #include "cli/deployment_flags.h"
 #include "engine/op_lists.h"
@@ -31,22 +29,6 @@ struct OpsFlags {
   std::optional<std::int64_t> x;
   bool roofline = false;
 };
-
-Result<std::string> ReadAll(const std::string& file) {
-  constexpr std::size_t kLimit = std::size_t{64} << 20;
-  std::string text;
-  if (file == "-") {
-    text.assign(std::istreambuf_iterator<char>(std::cin), {});
-  } else {
-    std::ifstream in(file, std::ios::binary);
-    if (!in) return Fail(ErrorKind::kIo, fmt::format("cannot open '{}'", file));
-    text.assign(std::istreambuf_iterator<char>(in), {});
-  }
-  if (text.size() > kLimit) {
-    return Fail(ErrorKind::kInvalidArgument, fmt::format("'{}' is larger than 64 MiB", file));
-  }
-  return text;
-}
 
 // One {"Kind": {...}} object or an array of them.
 Result<std::vector<Operator>> ReadOperators(const std::string& text) {
@@ -79,7 +61,8 @@ Result<int> Run(const OpsFlags& flags, CliContext& context) {
   if (flags.x) {
     IC_ASSIGN(query.x, Size("--x", *flags.x, 0));
   }
-  IC_ASSIGN(const std::string text, ReadAll(flags.file));
+  IC_ASSIGN(const std::string text,
+            flags.file == "-" ? ReadStandardInput() : ReadTextFile(flags.file));
   IC_ASSIGN(const std::vector<Operator> ops, ReadOperators(text));
   IC_ASSIGN(const Surroundings around, OpenSurroundings(context));
   IC_ASSIGN(const SystemsCatalog::OpenRequest request, flags.database.Request(context));

@@ -3,9 +3,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <filesystem>
-#include <fstream>
 
+#include "base/files.h"
 #include "report/html_page.h"
 #include "report/plot_results.h"
 #include "report/plot_terminal.h"
@@ -46,22 +45,6 @@ Result<GpuPrices> PlotFlags::Prices() const {
     for (const auto& [system, price] : given.by_system) prices.by_system[system] = price;
   }
   return prices;
-}
-
-Status WriteTextFile(const std::string& path, const std::string& text) {
-  const std::string temporary = path + ".part";
-  std::ofstream file(temporary, std::ios::binary);
-  file << text;
-  file.close();
-  std::error_code code;
-  if (file) std::filesystem::rename(temporary, path, code);
-  if (!file || code) {
-    std::error_code ignored;
-    std::filesystem::remove(temporary, ignored);
-    return Fail(ErrorKind::kIo,
-                fmt::format("cannot write {}{}", path, code ? ": " + code.message() : ""));
-  }
-  return {};
 }
 
 Status DrawPlots(const ExperimentsResult& result, const PlotFlags& flags, const GpuPrices& prices,

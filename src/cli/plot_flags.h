@@ -31,7 +31,4 @@ struct PlotFlags {
 Status DrawPlots(const ExperimentsResult& result, const PlotFlags& flags, const GpuPrices& prices,
                  const CliContext& context);
 
-// Writes a file whole or not at all. kIo.
-Status WriteTextFile(const std::string& path, const std::string& text);
-
 }  // namespace infercast

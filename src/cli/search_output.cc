@@ -5,10 +5,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <sstream>
 #include <vector>
 
+#include "base/files.h"
 #include "cli/interrupt.h"
 #include "cli/named_option.h"
 #include "report/csv.h"
@@ -22,16 +22,6 @@
 namespace infercast {
 
 namespace {
-
-Status WriteFile(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  if (!file) {
-    return Fail(ErrorKind::kIo, fmt::format("cannot write {}", path.string()));
-  }
-  return {};
-}
 
 // A name as that of a folder: what a path would read as more than a name is replaced.
 std::string FolderName(std::string name) {
@@ -79,30 +69,30 @@ Status Save(const ExperimentsResult& result, const SearchReportOptions& options,
     ExperimentsResult one;
     one.results = {r};
     one.outcomes = result.outcomes;
-    IC_RETURN_IF_ERROR(WriteFile(own / "best_config_topn.csv",
-                                 CsvOf(SearchTable(one, options, ReportRows::kBest))));
+    IC_RETURN_IF_ERROR(WriteTextFile(own / "best_config_topn.csv",
+                                     CsvOf(SearchTable(one, options, ReportRows::kBest))));
     IC_RETURN_IF_ERROR(
-        WriteFile(own / "pareto.csv", CsvOf(SearchTable(one, options, ReportRows::kFront))));
+        WriteTextFile(own / "pareto.csv", CsvOf(SearchTable(one, options, ReportRows::kFront))));
   }
   for (const ExperimentOutcome& o : result.outcomes) {
     const std::filesystem::path own = folder / FolderName(o.name);
     IC_RETURN_IF_ERROR(make(own));
-    IC_RETURN_IF_ERROR(WriteFile(own / "exp_config.yaml", FormatTask(o.task)));
+    IC_RETURN_IF_ERROR(WriteTextFile(own / "exp_config.yaml", FormatTask(o.task)));
   }
   IC_ASSIGN(const GpuPrices prices, flags.plots.Prices());
   if (ComparesSystems(result) || !prices.empty()) {
-    IC_RETURN_IF_ERROR(WriteFile(folder / "comparison.csv",
-                                 CsvOf(SystemComparison(result, {prices, options.load}))));
+    IC_RETURN_IF_ERROR(WriteTextFile(folder / "comparison.csv",
+                                     CsvOf(SystemComparison(result, {prices, options.load}))));
   }
   IC_RETURN_IF_ERROR(
       WriteParquet(SearchTable(result, options, ReportRows::kAll), folder / "results.parquet"));
   PlotOptions plot;
   plot.prices = prices;
   const PlotData points = PlotOf(result, plot);
-  IC_RETURN_IF_ERROR(WriteFile(folder / "pareto_frontier.svg", SvgPlot(points)));
-  IC_RETURN_IF_ERROR(WriteFile(folder / "pareto_frontier.html", HtmlPage(points)));
-  IC_RETURN_IF_ERROR(WriteFile(folder / "run.yaml", RunFileOf(result, options, flags)));
-  return WriteFile(folder / "results.json", SearchJson(result, options, ReportRows::kBest));
+  IC_RETURN_IF_ERROR(WriteTextFile(folder / "pareto_frontier.svg", SvgPlot(points)));
+  IC_RETURN_IF_ERROR(WriteTextFile(folder / "pareto_frontier.html", HtmlPage(points)));
+  IC_RETURN_IF_ERROR(WriteTextFile(folder / "run.yaml", RunFileOf(result, options, flags)));
+  return WriteTextFile(folder / "results.json", SearchJson(result, options, ReportRows::kBest));
 }
 
 }  // namespace

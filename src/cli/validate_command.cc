@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "base/files.h"
 #include "cli/deployment_flags.h"
 #include "cli/measured_flags.h"
 #include "validation/report.h"
@@ -33,7 +34,7 @@ Result<int> Run(const ValidateFlags& flags, const CliContext& context) {
       ValidatePoints(std::move(file.points), around.systems, around.checkpoints, options);
   const std::string& name = flags.measured.files.front();
   if (flags.html) {
-    IC_RETURN_IF_ERROR(WriteWholeFile(*flags.html, ValidationHtml(rows, name)));
+    IC_RETURN_IF_ERROR(WriteTextFile(*flags.html, ValidationHtml(rows, name)));
     context.Note("note: scatter plots in " + *flags.html);
   }
   if (context.json) {

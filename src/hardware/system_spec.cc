@@ -7,9 +7,9 @@
 
 #include <charconv>
 #include <cmath>
-#include <fstream>
 #include <limits>
-#include <sstream>
+
+#include "base/files.h"
 
 namespace infercast {
 namespace {
@@ -230,13 +230,8 @@ Result<SystemSpec> ParseSystemSpec(std::string_view name, std::string_view yaml_
 Result<SystemSpec> LoadSystemSpec(const std::filesystem::path& systems_root,
                                   std::string_view name) {
   const std::filesystem::path path = systems_root / (std::string(name) + ".yaml");
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  if (in) text << in.rdbuf();
-  if (!in || in.bad()) {
-    return Fail(ErrorKind::kIo, fmt::format("I/O error at {}: cannot be read", path.string()));
-  }
-  auto spec = ParseSystemSpec(name, text.str());
+  IC_ASSIGN(const std::string text, ReadTextFile(path));
+  auto spec = ParseSystemSpec(name, text);
   if (!spec) {
     return Fail(spec.error().kind,
                 fmt::format("YAML error at {}: {}", path.string(), spec.error().message));

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <sstream>
+
+#include "base/files.h"
 
 namespace infercast {
 namespace {
@@ -135,11 +135,7 @@ Result<GpuPrices> ParsePriceYaml(const std::string& text, const std::string& nam
 }
 
 Result<GpuPrices> ReadPriceFile(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream.is_open() || stream.bad()) {
-    return Fail(ErrorKind::kIo, fmt::format("cannot read the price file {}", file.string()));
-  }
+  IC_ASSIGN(const std::string text, ReadTextFile(file));
   return ParsePriceYaml(text, file.string());
 }
 

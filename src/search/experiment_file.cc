@@ -7,9 +7,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <fstream>
-#include <sstream>
 
+#include "base/files.h"
 #include "base/near_names.h"
 #include "search/nested_experiment.h"
 
@@ -281,11 +280,8 @@ Result<ExperimentFile> ParseExperiments(std::string_view text, std::string_view 
 
 Result<ExperimentFile> ReadExperiments(const std::string& path,
                                        const ExperimentDefaults& defaults) {
-  std::ifstream stream(path, std::ios::binary);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  if (!stream) return Fail(ErrorKind::kIo, fmt::format("{} cannot be read", path));
-  return ParseExperiments(text.str(), path, defaults);
+  IC_ASSIGN(const std::string text, ReadTextFile(path));
+  return ParseExperiments(text, path, defaults);
 }
 
 Result<Task> ParseTask(std::string_view text) {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 #include <tuple>
+
+#include "base/files.h"
 
 namespace infercast {
 namespace {
@@ -195,11 +195,7 @@ Result<std::vector<PublishedSupport>> ReadPublishedSupport(
   std::ranges::sort(files);
   std::vector<PublishedSupport> all;
   for (const std::filesystem::path& file : files) {
-    std::ifstream stream(file, std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(stream), {}};
-    if (!stream.is_open() || stream.bad()) {
-      return Fail(ErrorKind::kIo, fmt::format("cannot read {}", file.string()));
-    }
+    IC_ASSIGN(const std::string text, ReadTextFile(file));
     IC_ASSIGN(std::vector<PublishedSupport> rows, ParsePublishedSupport(text, file.string()));
     all.insert(all.end(), std::make_move_iterator(rows.begin()),
                std::make_move_iterator(rows.end()));

@@ -5,11 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <set>
 
+#include "base/files.h"
 #include "base/near_names.h"
 #include "search/experiments.h"
 #include "search/task_resolution.h"
@@ -202,11 +201,7 @@ Result<std::vector<WorkloadKind>> ParseWorkloadYaml(const std::string& text,
 }
 
 Result<std::vector<WorkloadKind>> ReadWorkloads(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream.is_open() || stream.bad()) {
-    return Fail(ErrorKind::kIo, fmt::format("cannot read the workloads in {}", file.string()));
-  }
+  IC_ASSIGN(const std::string text, ReadTextFile(file));
   return ParseWorkloadYaml(text, file.string());
 }
 

@@ -7,6 +7,8 @@
 #include <memory>
 #include <type_traits>
 
+#include "base/files.h"
+
 namespace infercast {
 namespace {
 
@@ -97,21 +99,10 @@ void Write(std::span<const FileColumn> columns, const std::string& path) {
 }  // namespace
 
 Status WriteColumnFile(std::span<const FileColumn> columns, const std::filesystem::path& file) {
-  const std::string temporary = file.string() + ".part";
-  std::error_code code;
-  try {
-    Write(columns, temporary);
-  } catch (const std::exception& e) {
-    std::filesystem::remove(temporary, code);
-    return Fail(ErrorKind::kIo, fmt::format("cannot write {}: {}", file.string(), e.what()));
-  }
-  std::filesystem::rename(temporary, file, code);
-  if (code) {
-    const std::string why = code.message();
-    std::filesystem::remove(temporary, code);
-    return Fail(ErrorKind::kIo, fmt::format("cannot write {}: {}", file.string(), why));
-  }
-  return {};
+  return ReplaceFile(file, [&](const std::filesystem::path& temporary) -> Status {
+    Write(columns, temporary.string());
+    return {};
+  });
 }
 
 }  // namespace infercast

@@ -15,11 +15,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <unordered_map>
 
+#include "base/files.h"
 #include "tables/cache_directory.h"
 #include "tables/digest.h"
 #include "tables/subprocess.h"
@@ -238,11 +238,7 @@ Status WriteManifest(const fs::path& file, const DataPackagePin& pin,
   for (const UnpackedFile& entry : files) {
     list.push_back({{"path", entry.path}, {"size", entry.size}, {"sha256", entry.sha256}});
   }
-  std::ofstream stream(file, std::ios::binary);
-  stream << manifest.dump(1) << '\n';
-  stream.close();
-  if (!stream) return IoError("write", file, std::strerror(errno));
-  return {};
+  return WriteTextFile(file, manifest.dump(1) + '\n');
 }
 
 // Puts `fresh` in the place of `final`; what stood there ends up below `staging`.
@@ -421,9 +417,7 @@ Result<std::vector<DataFile>> ReadDataManifest(const DataPackagePin& pin) {
     return Fail(ErrorKind::kCorruptData,
                 fmt::format("{} {}: {}", file.string(), what, kRefetchHint));
   };
-  std::ifstream stream(file, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream) return IoError("read", file, std::strerror(errno));
+  IC_ASSIGN(const std::string text, ReadTextFile(file));
   const auto manifest = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!manifest.is_object()) return corrupt("is damaged");
   if (manifest.value("format", nlohmann::json()) != kManifestFormat ||

@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "base/files.h"
 #include "base/near_names.h"
 #include "tables/reuse_documents.h"
 

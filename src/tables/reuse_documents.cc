@@ -10,8 +10,8 @@
 
 #include <algorithm>
 #include <cctype>
-#include <fstream>
-#include <sstream>
+
+#include "base/files.h"
 
 namespace infercast {
 namespace {
@@ -134,16 +134,6 @@ Result<std::vector<RawGroup>> ParseManifest(const std::string& text) {
 }
 
 }  // namespace
-
-Result<std::string> ReadTextFile(const std::filesystem::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream text;
-  if (in) text << in.rdbuf();
-  if (!in || in.bad()) {
-    return Fail(ErrorKind::kIo, fmt::format("I/O error at {}: cannot be read", path.string()));
-  }
-  return std::move(text).str();
-}
 
 Result<std::vector<ReuseEntry>> ParseReuseDocument(std::string_view text) {
   const auto malformed = [](std::string_view what) {

@@ -14,9 +14,6 @@
 
 namespace infercast {
 
-// Whole file as text. kIo when it cannot be read.
-Result<std::string> ReadTextFile(const std::filesystem::path& path);
-
 struct ReuseEntry {
   std::string table;  // stem
   std::string from_version;

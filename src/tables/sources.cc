@@ -7,6 +7,7 @@
 #include <functional>
 #include <set>
 
+#include "base/files.h"
 #include "tables/pep440.h"
 
 namespace infercast {

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <memory>
 
+#include "base/files.h"
 #include "tables/introspection.h"
 
 namespace infercast {
@@ -100,21 +101,10 @@ void WriteFile(const Table& table, const std::string& path) {
 }  // namespace
 
 Status WriteTableParquet(const Table& table, const std::filesystem::path& file) {
-  const std::string temporary = file.string() + ".part";
-  std::error_code code;
-  try {
-    WriteFile(table, temporary);
-  } catch (const std::exception& e) {
-    std::filesystem::remove(temporary, code);
-    return Fail(ErrorKind::kIo, fmt::format("cannot write {}: {}", file.string(), e.what()));
-  }
-  std::filesystem::rename(temporary, file, code);
-  if (code) {
-    const std::string why = code.message();
-    std::filesystem::remove(temporary, code);
-    return Fail(ErrorKind::kIo, fmt::format("cannot write {}: {}", file.string(), why));
-  }
-  return {};
+  return ReplaceFile(file, [&](const std::filesystem::path& temporary) -> Status {
+    WriteFile(table, temporary.string());
+    return {};
+  });
 }
 
 }  // namespace infercast

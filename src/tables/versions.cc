@@ -12,6 +12,7 @@
 #include <set>
 #include <tuple>
 
+#include "base/files.h"
 #include "base/near_names.h"
 #include "tables/data_tree.h"
 #include "tables/reuse_documents.h"

@@ -9,12 +9,12 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/files.h"
 #include "tables/digest.h"
 #include "tables/readers/families.h"
 
@@ -47,9 +47,9 @@ std::optional<std::string> CheckMetadata(const std::string& parquet_path,
   const std::string path =
       parquet_path.substr(0, parquet_path.size() - std::string_view(".parquet").size()) +
       ".metadata.json";
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return fmt::format("FPM database is missing its metadata sidecar: {}", path);
-  const Json metadata = Json::parse(in, nullptr, /*allow_exceptions=*/false);
+  const Result<std::string> text = ReadTextFile(path);
+  if (!text) return fmt::format("FPM database is missing its metadata sidecar: {}", path);
+  const Json metadata = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (metadata.is_discarded()) return fmt::format("FPM metadata is not valid JSON: {}", path);
   if (!metadata.is_object()) return fmt::format("FPM metadata is not a JSON object: {}", path);
   const auto value = [&](std::string_view key) {
