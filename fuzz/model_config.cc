@@ -1,5 +1,6 @@
 // A checkpoint's config.json and hf_quant_config.json: no input may crash, hang or take the
-// machine's memory, and what is accepted builds operator lists (or says why not) for every backend.
+// machine's memory, and what is accepted is described and builds operator lists (or says why not)
+// for every backend.
 //
 // The two files are separated by a line of "---"; without one there is no quantisation file.
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include <string_view>
 
 #include "engine/spec_json.h"
+#include "models/anatomy.h"
 #include "models/checkpoint.h"
 #include "models/compile.h"
 #include "models/model_plan.h"
@@ -47,6 +49,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (!model) {
     if (model.error().message.empty()) std::abort();
     return 0;
+  }
+  if (const auto anatomy = DescribeModel(*model); !anatomy) {
+    if (anatomy.error().message.empty()) std::abort();
+  } else {
+    for (const LayerGroup& group : anatomy->groups) {
+      if (!(KvBytesPerToken(group, 2, 1) >= 0) || !(StateBytes(group, 2) >= 0)) std::abort();
+    }
   }
   Build(*model, Backend::kTrtllm, {.tp = 1, .moe_ep = 1});
   Build(*model, Backend::kVllm, {.tp = 4, .moe_ep = 4});

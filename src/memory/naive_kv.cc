@@ -16,15 +16,17 @@ namespace infercast {
 
 namespace {
 
-// A positive whole number, also written as an integral decimal or as text; not a boolean.
+// A positive whole number, also written as an integral decimal or as text; not a boolean. Larger
+// ones than any model's are as good as absent: products of two must fit 64 bits.
+constexpr std::int64_t kLargest = (std::int64_t{1} << 30) - 1;
 std::optional<std::int64_t> PositiveInteger(JsonView value) {
   if (value.AsBool()) return std::nullopt;
-  if (const auto n = value.AsInteger()) return *n > 0 ? n : std::nullopt;
+  if (const auto n = value.AsInteger()) return *n > 0 && *n <= kLargest ? n : std::nullopt;
   if (const auto text = value.AsText()) {
     std::int64_t n = 0;
     const char* end = text->data() + text->size();
     const auto read = std::from_chars(text->data(), end, n);
-    if (read.ec == std::errc{} && read.ptr == end && n > 0) return n;
+    if (read.ec == std::errc{} && read.ptr == end && n > 0 && n <= kLargest) return n;
   }
   return std::nullopt;
 }
@@ -124,7 +126,8 @@ std::optional<double> NaiveModel::KvBytesPerToken(std::int64_t tp) const {
     return static_cast<double>(*layers * (*kv_lora_rank + *qk_rope_head_dim)) * element_bytes;
   }
   if (!kv_heads || !head_dim) return std::nullopt;
-  return static_cast<double>(2 * Ceil(*kv_heads, tp) * *head_dim * *layers) * element_bytes;
+  return static_cast<double>(2 * Ceil(*kv_heads, tp) * *head_dim) * static_cast<double>(*layers) *
+         element_bytes;
 }
 
 std::optional<double> NaiveModel::WeightBytes(const ParallelLayout& layout) const {

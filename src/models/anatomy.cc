@@ -62,11 +62,15 @@ class Describer {
 
  private:
   std::int64_t Size(std::string_view key, std::int64_t fallback = 0) {
-    const Result<std::int64_t> size = ReadSize(c_, key, fallback);
+    return SizeOf(c_, key, fallback);
+  }
+  std::int64_t SizeOf(JsonView source, std::string_view key, std::int64_t fallback = 0) {
+    const Result<std::int64_t> size = ReadSize(source, key, fallback);
     if (size) return *size;
     if (!error_) error_ = size.error();
     return fallback;
   }
+  // Products of more than two sizes are made of these: they may not fit 64 bits.
   static double D(std::int64_t value) { return static_cast<double>(value); }
 
   // --- attention and its relatives ---
@@ -146,9 +150,9 @@ class Describer {
     layer.kv_heads = 0;
     layer.head_dim = dim;
     layer.mixer_params =
-        D(h_) * D(inner + channels + heads) + D(channels * kernel) + D(inner) * D(h_);
+        D(h_) * D(inner + channels + heads) + D(channels) * D(kernel) + D(inner) * D(h_);
     const bool half = c_["mamba_ssm_cache_dtype"].AsText().value_or("float32") == "bfloat16";
-    layer.state_bytes = heads * dim * state * (half ? 2 : 4) + channels * (kernel - 1) * 2;
+    layer.state_bytes = D(inner) * D(state) * (half ? 2 : 4) + D(channels) * D((kernel - 1) * 2);
     return layer;
   }
 
@@ -164,21 +168,19 @@ class Describer {
     layer.kv_heads = 0;
     layer.head_dim = v_dim;
     layer.mixer_params = D(h_) * D(channels + v_heads * v_dim + 2 * v_heads) +
-                         D(channels * kernel) + D(v_heads * v_dim) * D(h_);
+                         D(channels) * D(kernel) + D(v_heads * v_dim) * D(h_);
     const bool half = c_["mamba_ssm_dtype"].AsText().value_or("float32") == "bfloat16";
-    layer.state_bytes = v_heads * k_dim * v_dim * (half ? 2 : 4) + channels * (kernel - 1) * 2;
+    layer.state_bytes =
+        D(v_heads * k_dim) * D(v_dim) * (half ? 2 : 4) + D(channels) * D((kernel - 1) * 2);
     return layer;
   }
 
   // Kimi delta attention: queries, keys, values, a decay and an output gate of full or low rank.
   LayerGroup KimiDelta(LayerGroup layer) {
     const JsonView linear = c_["linear_attn_config"];
-    const auto size = [&](std::string_view key, std::int64_t fallback) {
-      return linear[key].AsInteger().value_or(fallback);
-    };
-    const std::int64_t heads = size("num_heads", m_.heads);
-    const std::int64_t dim = size("head_dim", 128);
-    const std::int64_t kernel = size("short_conv_kernel_size", 4);
+    const std::int64_t heads = SizeOf(linear, "num_heads", m_.heads);
+    const std::int64_t dim = SizeOf(linear, "head_dim", 128);
+    const std::int64_t kernel = SizeOf(linear, "short_conv_kernel_size", 4);
     const std::int64_t width = heads * dim;
     layer.mixer = Mixer::kLinear;
     layer.heads = heads;
@@ -187,8 +189,8 @@ class Describer {
     const double low_rank = D(h_ * dim) + D(dim) * D(width);
     const double gate = linear["use_full_rank_gate"].Truthy() ? D(h_) * D(width) : low_rank;
     layer.mixer_params = 3 * D(h_) * D(width) + low_rank + gate + D(h_ * heads) +
-                         D(3 * width * kernel) + D(width) * D(h_);
-    layer.state_bytes = heads * dim * dim * 4 + (kernel - 1) * 3 * width * 2;
+                         D(3 * width) * D(kernel) + D(width) * D(h_);
+    layer.state_bytes = D(width) * D(dim) * 4 + D((kernel - 1) * 3) * D(width * 2);
     return layer;
   }
 
@@ -258,8 +260,8 @@ class Describer {
     }
     const JsonView sparse = c_["sparse_attention_config"];
     if (!sparse["use_sparse_attention"].Truthy()) return;
-    const std::int64_t index_dim = sparse["sparse_index_dim"].AsInteger().value_or(0);
-    const std::int64_t index_heads = sparse["sparse_num_index_heads"].AsInteger().value_or(0);
+    const std::int64_t index_dim = SizeOf(sparse, "sparse_index_dim");
+    const std::int64_t index_heads = SizeOf(sparse, "sparse_num_index_heads");
     const JsonView frequency = sparse["sparse_attention_freq"];
     for (std::size_t i = 0; i < all.size() && i < frequency.size(); ++i) {
       if (!frequency.Item(i).Truthy()) continue;
@@ -435,8 +437,11 @@ class Describer {
       const double multiplier = ffn["ffn_mult"].AsNumber().value_or(0);
       if (ffn["no_op"].Truthy() || !(multiplier > 0)) {
         SetDense(all[i], 0);
+      } else if (const double wide = 2 * multiplier * D(h_) / 3; wide > 0x1p53) {
+        error_ = Error{ErrorKind::kModelConfig,
+                       fmt::format("ffn_mult {} makes a feed-forward too wide", multiplier)};
       } else {
-        const auto width = static_cast<std::int64_t>(2 * multiplier * D(h_) / 3);
+        const auto width = static_cast<std::int64_t>(wide);
         SetDense(all[i], CeilDivide(width, 256) * 256);
       }
     }
@@ -555,7 +560,7 @@ double KvBytesPerToken(const LayerGroup& group, std::int64_t tp, double element_
 }
 
 double StateBytes(const LayerGroup& group, std::int64_t tp) {
-  return static_cast<double>(group.state_bytes) / static_cast<double>(tp);
+  return group.state_bytes / static_cast<double>(tp);
 }
 
 double DraftWeightBytes(const ModelAnatomy& anatomy, const ModelPlan& plan) {

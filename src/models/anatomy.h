@@ -38,8 +38,8 @@ struct LayerGroup {
   std::int64_t window = 0;       // of kSliding
   std::int64_t kv_elements = 0;  // cached elements a token in the cache's format; of all KV heads
   std::int64_t kv_fixed_bytes = 0;  // further bytes a token, whatever the format
-  bool kv_by_heads = true;       // spread over a tensor-parallel group by KV heads; else replicated
-  std::int64_t state_bytes = 0;  // per sequence, independent of length; spread by heads
+  bool kv_by_heads = true;  // spread over a tensor-parallel group by KV heads; else replicated
+  double state_bytes = 0;   // per sequence, independent of length; spread by heads
 
   FeedForward feed_forward = FeedForward::kDense;
   std::int64_t inter = 0;  // of the dense feed-forward, or of one expert

@@ -49,7 +49,8 @@ constexpr std::array<Architecture, 4> kArchitectures = {
 
 KvLayout GroupedQueryKv(const BuildContext& b) {
   KvLayout kv;
-  kv.elements_per_token = static_cast<double>(b.KvHeadsPerGpu() * b.model->head_dim * b.L * 2);
+  kv.elements_per_token =
+      static_cast<double>(b.KvHeadsPerGpu() * b.model->head_dim) * static_cast<double>(b.L * 2);
   kv.terms.push_back({.bytes = b.KvBytesPerElement() * kv.elements_per_token});
   return kv;
 }

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "models/family.h"
 #include "models/generic_architecture.h"
@@ -12,6 +11,11 @@
 namespace infercast {
 
 namespace {
+
+// No size is larger, so that a sum of a few products of two sizes fits 64 bits.
+constexpr std::int64_t kLargestSize = (std::int64_t{1} << 30) - 1;
+// Some tables are made a layer an entry.
+constexpr std::int64_t kMostLayers = 65'536;
 
 std::string SupportedArchitectures() {
   std::string names;
@@ -42,8 +46,15 @@ Result<std::int64_t> SizeOrZero(JsonView value, std::string_view what) {
   return ToSize(value, what);
 }
 
+Status CheckLayers(const ModelConfig& m) {
+  if (m.layers <= kMostLayers) return {};
+  return Fail(ErrorKind::kModelConfig,
+              fmt::format("num_hidden_layers must be at most {}, got {}", kMostLayers, m.layers));
+}
+
 Status ReadCommonSizes(ModelConfig& m, JsonView source) {
   IC_ASSIGN(m.layers, ReadLayers(source));
+  IC_RETURN_IF_ERROR(CheckLayers(m));
   IC_ASSIGN(m.hidden_size, RequireSize(source, "hidden_size"));
   IC_ASSIGN(m.heads, RequireSize(source, "num_attention_heads"));
   IC_ASSIGN(m.vocab, RequireSize(source, "vocab_size"));
@@ -131,9 +142,9 @@ ModelFamily ModelConfig::family_id() const { return family->id; }
 
 Result<std::int64_t> ToSize(JsonView value, std::string_view what) {
   const std::optional<std::int64_t> size = value.AsInteger();
-  if (!size || *size < 0 || *size > std::numeric_limits<std::int32_t>::max()) {
+  if (!size || *size < 0 || *size > kLargestSize) {
     return Fail(ErrorKind::kModelConfig,
-                fmt::format("{} must be a whole number from 0 to 2147483647, got {}", what,
+                fmt::format("{} must be a whole number from 0 to {}, got {}", what, kLargestSize,
                             value.Display()));
   }
   return *size;
@@ -170,6 +181,7 @@ Result<ModelConfig> ParseModelConfig(std::string name, std::shared_ptr<const Jso
   m.family = FindFamily(m.architecture);
   if (m.family == nullptr && unlisted == UnlistedArchitecture::kMap) {
     IC_RETURN_IF_ERROR(MapUnlistedArchitecture(m));
+    IC_RETURN_IF_ERROR(CheckLayers(m));
     ReadQuantisation(m);
     return m;
   }

@@ -28,6 +28,8 @@ struct Group {
   }
 };
 
+constexpr double kLargestFfnMult = 65'536;
+
 struct NasRecord : FamilyRecord {
   std::vector<Group> groups;
 };
@@ -46,6 +48,10 @@ Status Parse(ModelConfig& m) {
       group.no_ffn = ffn["no_op"].Truthy();
       if (const JsonView mult = ffn["ffn_mult"]; mult.exists()) {
         group.ffn_mult = mult.AsNumber().value_or(0);
+        if (!(group.ffn_mult >= 0 && group.ffn_mult <= kLargestFfnMult)) {
+          return Fail(ErrorKind::kModelConfig, fmt::format("ffn_mult must be from 0 to {}, got {}",
+                                                           kLargestFfnMult, mult.Display()));
+        }
       }
       if (record->groups.empty() || !record->groups.back().SameShape(group)) {
         record->groups.push_back(group);

@@ -297,14 +297,18 @@ class LayerWriter {
 KvLayout Kv(const BuildContext& b) {
   const auto& r = b.model->RecordAs<Qwen35Record>();
   KvLayout kv;
-  kv.elements_per_token =
-      static_cast<double>(r.full_layers * 2 * b.KvHeadsPerGpu() * b.model->head_dim);
+  // Products of more than two sizes may not fit 64 bits; as doubles they are exact where they
+  // matter.
+  kv.elements_per_token = static_cast<double>(r.full_layers * 2) *
+                          static_cast<double>(b.KvHeadsPerGpu() * b.model->head_dim);
   kv.terms.push_back({.bytes = b.KvBytesPerElement() * kv.elements_per_token});
-  const std::int64_t state_width = r.state_dtype == "float32" ? 4 : 2;
+  const double state_width = r.state_dtype == "float32" ? 4 : 2;
   const std::int64_t channels = (2 * r.key_heads * r.key_dim + r.value_heads * r.value_dim) / b.tp;
-  kv.state_bytes = static_cast<double>(
-      r.linear_layers * (r.value_heads / b.tp * r.key_dim * r.value_dim * state_width +
-                         channels * (r.conv_kernel - 1) * 2));
+  const double recurrent = static_cast<double>(r.value_heads / b.tp * r.key_dim) *
+                           static_cast<double>(r.value_dim) * state_width;
+  const double convolution =
+      static_cast<double>(channels) * static_cast<double>((r.conv_kernel - 1) * 2);
+  kv.state_bytes = static_cast<double>(r.linear_layers) * (recurrent + convolution);
   kv.inverse = KvInverse::kAffine;
   return kv;
 }

@@ -113,7 +113,7 @@ std::optional<Pep440> Pep440::Parse(std::string_view text) {
     bool found = false;
     if (scan.Take('-')) {
       if (const auto n = scan.Number()) {
-        version.post_ = *n;
+        version.post_ = n;
         found = true;
       } else {
         scan.Rewind(mark);
@@ -126,7 +126,7 @@ std::optional<Pep440> Pep440::Parse(std::string_view text) {
         scan.TakeSeparator();
         version.post_ = 0;
         if (const auto n = scan.Number()) {
-          version.post_ = *n;
+          version.post_ = n;
         } else {
           scan.Rewind(before);
         }

@@ -79,12 +79,42 @@ TEST(ModelConfig, NamesTheMissingKey) {
 }
 
 TEST(ModelConfig, RejectsSizesThatAreNone) {
-  for (const char* value : {"-1", "2147483648", "1.5", "\"12\"", "true", "1e300", "null"}) {
+  for (const char* value : {"-1", "1073741824", "1.5", "\"12\"", "true", "1e300", "null"}) {
     const auto model =
         ParseCheckpoint("m", testing::Qwen3Dense(std::string(", \"hidden_size\": ") + value));
     ASSERT_FALSE(model) << value;
     EXPECT_EQ(model.error().kind, ErrorKind::kModelConfig);
     EXPECT_NE(model.error().message.find("hidden_size"), std::string::npos);
+  }
+}
+
+// Tables have an entry a layer: a hostile count must not take the memory.
+TEST(ModelConfig, RejectsMoreLayersThanAnyModelHas) {
+  const std::string many = R"(, "num_hidden_layers": 65537)";
+  for (const auto& config :
+       {testing::Qwen3Dense(many),
+        std::string(R"({"architectures": ["MadeUp"], "num_hidden_layers": 65537,
+            "hidden_size": 64, "num_attention_heads": 8, "vocab_size": 100,
+            "max_position_embeddings": 64, "intermediate_size": 64})")}) {
+    const auto model = ParseCheckpoint("m", config, "", UnlistedArchitecture::kMap);
+    ASSERT_FALSE(model);
+    EXPECT_EQ(model.error().kind, ErrorKind::kModelConfig);
+    EXPECT_NE(model.error().message.find("65536"), std::string::npos) << model.error().message;
+  }
+}
+
+TEST(ModelConfig, RejectsFeedForwardsOfNoSize) {
+  for (const char* mult : {"-1", "1e300", "65537"}) {
+    const auto model =
+        ParseCheckpoint("m", R"({"architectures": ["DeciLMForCausalLM"], "num_hidden_layers": 1,
+                 "hidden_size": 64, "num_attention_heads": 8, "vocab_size": 100,
+                 "max_position_embeddings": 64,
+                 "block_configs": [{"attention": {"n_heads_in_group": 8},
+                                    "ffn": {"ffn_mult": )" +
+                                 std::string(mult) + "}}]}");
+    ASSERT_FALSE(model) << mult;
+    EXPECT_EQ(model.error().kind, ErrorKind::kModelConfig);
+    EXPECT_NE(model.error().message.find("ffn_mult"), std::string::npos);
   }
 }
 

@@ -107,7 +107,7 @@ TEST(DensePlan, RejectsImpossibleDeployments) {
 
 TEST(DensePlan, SizesBeyondTheWireAreAnError) {
   const std::string huge =
-      testing::Qwen3Dense(R"(, "intermediate_size": 2147483647, "head_dim": 2147483647)");
+      testing::Qwen3Dense(R"(, "intermediate_size": 1073741823, "head_dim": 1073741823)");
   EXPECT_EQ(FailureOf(huge, {}), ErrorKind::kInvalidArgument);
 }
 

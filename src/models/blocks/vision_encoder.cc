@@ -21,6 +21,12 @@ Result<std::optional<VisionFacts>> ReadVisionConfig(JsonView root) {
   IC_ASSIGN(f.spatial_merge_size, RequireSize(v, "spatial_merge_size"));
   IC_ASSIGN(f.out_hidden_size, RequireSize(v, "out_hidden_size"));
   if (f.heads == 0) return Fail(ErrorKind::kModelConfig, "vision_config.num_heads is 0");
+  constexpr std::int64_t kWidestMerge = 1024;
+  if (f.spatial_merge_size > kWidestMerge) {
+    return Fail(ErrorKind::kModelConfig,
+                fmt::format("vision_config.spatial_merge_size must be at most {}, got {}",
+                            kWidestMerge, f.spatial_merge_size));
+  }
   // One projector for the last layer and one for each layer whose features are stacked in.
   f.projector_instances = 1 + static_cast<std::int64_t>(v["deepstack_visual_indexes"].size());
   return std::optional(f);
