@@ -143,7 +143,7 @@ std::optional<Pep440> Pep440::Parse(std::string_view text) {
       scan.TakeSeparator();
       version.dev_ = 0;
       if (const auto n = scan.Number()) {
-        version.dev_ = *n;
+        version.dev_ = n;
       } else {
         scan.Rewind(before);
       }

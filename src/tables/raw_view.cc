@@ -42,7 +42,7 @@ KeyColumn StrictOptionalU32Key(std::string level, std::string_view column, doubl
 }
 
 // Several integer columns as one text "a|b|c".
-KeyColumn JoinedKey(std::string level, std::vector<std::string_view> columns) {
+KeyColumn JoinedKey(std::string level, const std::vector<std::string_view>& columns) {
   return {std::move(level), true, columns,
           [columns](RowFile& file, TableBuilder& builder, std::size_t at) -> KeyCell {
             std::vector<const ParquetColumn*> cells;
@@ -186,8 +186,8 @@ View TopkCalibration() {
 
 // Rows of one axis carry no sequence key.
 View StateSpace(std::string basename, std::vector<std::string_view> shape,
-                std::function<bool(std::string_view)> one_axis,
-                std::function<std::string(std::string_view)> kernel) {
+                const std::function<bool(std::string_view)>& one_axis,
+                const std::function<std::string(std::string_view)>& kernel) {
   View view;
   TableRecipe& recipe = view.recipe;
   recipe.basenames = {std::move(basename)};

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "tables/data_package.h"
 
@@ -44,18 +45,20 @@ KeyColumn TextKey(std::string level, std::string_view column) {
 }
 KeyColumn RewrittenTextKey(std::string level, std::string_view column,
                            std::function<std::string(std::string_view)> rewrite) {
-  return {std::move(level),
-          true,
-          {column},
-          [column, rewrite](RowFile& file, TableBuilder& builder, std::size_t at) {
-            return TextCell(file, builder, at, file.Require(column), rewrite);
-          }};
+  return {
+      std::move(level),
+      true,
+      {column},
+      [column, rewrite = std::move(rewrite)](RowFile& file, TableBuilder& builder, std::size_t at) {
+        return TextCell(file, builder, at, file.Require(column), rewrite);
+      }};
 }
 KeyColumn OptionalTextKey(std::string level, std::string_view column, std::string fallback) {
   return {std::move(level),
           true,
           {column},
-          [column, fallback](RowFile& file, TableBuilder& builder, std::size_t at) -> KeyCell {
+          [column, fallback = std::move(fallback)](RowFile& file, TableBuilder& builder,
+                                                   std::size_t at) -> KeyCell {
             const ParquetColumn* cells = file.Optional(column);
             return [&builder, at, cells, fallback](std::size_t row) {
               const auto text = RowFile::OptionalText(cells, row);
@@ -67,7 +70,7 @@ KeyColumn FixedTextKey(std::string level, std::string text) {
   return {std::move(level),
           true,
           {},
-          [text](RowFile&, TableBuilder& builder, std::size_t at) -> KeyCell {
+          [text = std::move(text)](RowFile&, TableBuilder& builder, std::size_t at) -> KeyCell {
             return [&builder, at, text](std::size_t) { return builder.Code(at, text); };
           }};
 }

@@ -1,12 +1,14 @@
 // Linear attention and state-space kernels (GDN, KDA, Mamba2), and hyper-connections (mHC).
 #include "tables/readers/families.h"
 
+#include <utility>
+
 namespace infercast {
 namespace {
 
 // Keeps the rows of one of the two tables that share a file.
 std::function<RowRule(RowFile&)> OnlyPhases(std::function<bool(std::string_view)> keep) {
-  return [keep](RowFile& file) -> RowRule {
+  return [keep = std::move(keep)](RowFile& file) -> RowRule {
     const ParquetColumn* phase = file.Require("phase");
     return [&file, phase, keep](std::size_t row) { return keep(file.Text(phase, row)); };
   };
