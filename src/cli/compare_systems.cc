@@ -69,7 +69,8 @@ Result<int> CompareSystems(const SearchFlags& search, const LoadFlags& load, std
     if (SearchSession::interrupted()) break;
     SearchFlags one = search;
     one.deployment.database.system = system;
-    IC_ASSIGN(const RunRequest request, one.Request(context, output.top_n));
+    IC_ASSIGN(RunRequest request, one.Request(context, output.top_n));
+    IC_ASSIGN(request.score, output.Score(context));
     const auto run = [&]() -> Result<ExperimentsResult> {
       if (load.given()) {
         report.load = LoadTarget{load.request_rate, load.concurrency, load.max_gpus};
@@ -83,6 +84,7 @@ Result<int> CompareSystems(const SearchFlags& search, const LoadFlags& load, std
       ExperimentOptions options;
       options.top_n = output.top_n;
       options.strict = request.strict;
+      options.score = request.score;
       return RunExperiments(standard.experiments, options, bench);
     };
     Result<ExperimentsResult> part = run();

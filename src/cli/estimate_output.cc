@@ -111,21 +111,21 @@ ordered_json MemoryJson(const MemoryUsage& m, double capacity_gib) {
           {"capacity", capacity_gib}};
 }
 
-// The same figures as the benchmark run in virtual time has them: means over its requests, rates
-// over its duration.
+// The same figures as the benchmark run in virtual time has them.
 Figures ClosedLoopFigures(const PointEstimate& point, const LoadAnswer& load) {
   const ServingForecast& run = load.forecast;
   Figures f = FiguresOf(point);
-  f.ttft = run.ttft.mean;
-  f.tpot = run.tpot.mean;
-  f.request_latency = run.mean_latency_ms;
-  f.tokens_s = run.output_tokens_per_s;
-  f.tokens_s_gpu = f.tokens_s / static_cast<double>(std::max<std::int64_t>(f.gpus, 1));
-  f.tokens_s_user = f.tpot > 0 ? 1000 / f.tpot : 0;
-  f.seq_s = run.requests_per_s;
+  const ReplicaScore score = ScoreOf(run, load.load.osl, f.gpus);
+  f.ttft = score.ttft;
+  f.tpot = score.tpot;
+  f.request_latency = score.request_latency;
+  f.tokens_s = score.tokens_s;
+  f.tokens_s_gpu = score.tokens_s_gpu;
+  f.tokens_s_user = score.tokens_s_user;
+  f.seq_s = score.seq_s;
   // Open arrivals: requests in the system on average.
   f.concurrency = load.load.concurrency > 0 ? static_cast<double>(load.load.concurrency)
-                                            : f.seq_s * f.request_latency / 1000;
+                                            : run.requests_per_s * run.mean_latency_ms / 1000;
   return f;
 }
 
@@ -361,7 +361,11 @@ std::string EstimateCsv(const EstimateAnswer& answer) {
   const PointEstimate& point = *answer.point;
   const ResultContext context = ContextOf(*answer.request, point);
   if (point.static_row) return CsvOf(TableOf(*point.static_row, context));
-  const ResultRow row{&*point.row, nullptr, 0, &context};
+  TaskRow scored = *point.row;
+  if (answer.closed_loop) {
+    scored.score = ScoreOf(answer.load->forecast, answer.load->load.osl, FiguresOf(point).gpus);
+  }
+  const ResultRow row{&scored, nullptr, 0, &context};
   return CsvOf(TableOf({&row, 1}, context));
 }
 

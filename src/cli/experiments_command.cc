@@ -55,6 +55,7 @@ Result<int> Run(const RunFlags& flags, const CliContext& context) {
   ExperimentOptions options;
   options.top_n = flags.output.top_n;
   options.strict = flags.strict;
+  IC_ASSIGN(options.score, flags.output.Score(context));
   IC_ASSIGN(const ExperimentsResult result,
             session.Finish(RunExperiments(file.experiments, options, bench)));
   return PrintSearch(result, std::move(report), flags.output, context);

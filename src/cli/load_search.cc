@@ -49,7 +49,8 @@ Result<int> RunLoadSearch(const SearchFlags& search, const LoadFlags& load, bool
     return CompareSystems(search, load, 0, false, nextn_given, output, context);
   }
   IC_ASSIGN(const Surroundings around, OpenSurroundings(context));
-  IC_ASSIGN(const RunRequest request, search.Request(context, output.top_n));
+  IC_ASSIGN(RunRequest request, search.Request(context, output.top_n));
+  IC_ASSIGN(request.score, output.Score(context));
   Workbench bench(around.systems, around.checkpoints);
   const ThreadLimit limit(output.threads);
   SearchSession session(context, bench);

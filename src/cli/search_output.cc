@@ -34,10 +34,11 @@ std::string FolderName(std::string name) {
 std::string RunFileOf(const ExperimentsResult& result, const SearchReportOptions& options,
                       const SearchOutputFlags& flags) {
   std::string text = fmt::format(
-      "# Written by infercast {}. Repeats this run:\n#   infercast run run.yaml --top-n {}{}{}\n",
+      "# Written by infercast {}. Repeats this run:\n#   infercast run run.yaml --top-n {}{}{}{}\n",
       INFERCAST_VERSION, flags.top_n,
       options.behaviour == Behaviour::kReference ? " --behaviour reference" : "",
-      flags.inclusive_tpot ? " --inclusive-tpot" : "");
+      flags.inclusive_tpot ? " --inclusive-tpot" : "",
+      flags.score ? " --score " + *flags.score : "");
   if (options.load) {
     text +=
         "# It was sized for a load; the repetition shows the same deployments, by throughput.\n";
@@ -102,6 +103,9 @@ void SearchOutputFlags::Declare(CLI::App& command) {
       ->capture_default_str();
   command.add_option("--rows", rows, "Rows of --csv and --json: best, front (Pareto) or all")
       ->capture_default_str();
+  command.add_option("--score", score,
+                     "What the rows that are shown are ranked by: closed-loop (benchmark runs in "
+                     "virtual time; the default but for reference behaviour) or formula");
   command.add_flag("--inclusive-tpot", inclusive_tpot,
                    "Show the time per output token over all tokens, the first included");
   command.add_option("--save-dir", save_dir,
@@ -109,6 +113,16 @@ void SearchOutputFlags::Declare(CLI::App& command) {
                      "`infercast run` repeats");
   plots.Declare(command);
   command.add_option("--threads", threads, "Threads of the search (default: all)");
+}
+
+Result<ScoredBy> SearchOutputFlags::Score(const CliContext& context) const {
+  const bool native = context.behaviour == Behaviour::kNative;
+  if (!score) return native ? ScoredBy::kClosedLoop : ScoredBy::kFormula;
+  IC_ASSIGN(const ScoredBy by, ParseNamed<ScoredBy>(*score));
+  if (!native && by == ScoredBy::kClosedLoop) {
+    return Fail(ErrorKind::kUsage, "--score closed-loop goes with the native behaviour only");
+  }
+  return by;
 }
 
 Result<int> PrintSearch(const ExperimentsResult& result, SearchReportOptions options,

@@ -20,12 +20,16 @@ namespace infercast {
 struct SearchOutputFlags {
   std::size_t top_n = 5;
   std::string rows = "best";
+  std::optional<std::string> score;
   bool inclusive_tpot = false;
   std::optional<std::string> save_dir;
   std::int64_t threads = 0;
   PlotFlags plots;
 
   void Declare(CLI::App& command);
+  // What rows are ranked by: natively benchmark runs in virtual time unless --score says otherwise.
+  // kUnknownName; kUsage for runs in reference behaviour.
+  Result<ScoredBy> Score(const CliContext& context) const;
 };
 
 // Prints, draws and saves. With several systems or backends the table that compares them comes

@@ -74,6 +74,7 @@ Result<int> Run(const SweepFlags& flags, bool nextn_given, const CliContext& con
   ExperimentOptions options;
   options.top_n = flags.output.top_n;
   options.strict = request.strict;
+  IC_ASSIGN(options.score, flags.output.Score(context));
   options.merge = true;
   IC_ASSIGN(const ExperimentsResult result,
             session.Finish(RunExperiments(standard.experiments, options, bench)));

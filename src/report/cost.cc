@@ -73,8 +73,9 @@ struct Load {
 
 Load LoadOf(const TaskRow& row) {
   return std::visit(
-      [](const auto& r) {
-        return Load{r.seq_s, static_cast<double>(r.isl), static_cast<double>(r.osl), r.tokens_s};
+      [&](const auto& r) {
+        return Load{row.score ? row.score->seq_s : r.seq_s, static_cast<double>(r.isl),
+                    static_cast<double>(r.osl), row.score ? row.score->tokens_s : r.tokens_s};
       },
       row.figures);
 }

@@ -157,6 +157,12 @@ PlotPoint PointOf(const TaskRow& row, const Task& task, const PlotOptions& optio
   };
   fact("requests/s", fmt::format("{:.3f}", figures.seq_s));
   fact("request latency ms", fmt::format("{:.1f}", figures.request_latency));
+  if (row.score) {
+    const PickRow formula = PickRowOf(TaskRow{row.figures, row.encoders});
+    fact("TTFT p99 ms", fmt::format("{:.1f}", row.score->ttft_p99));
+    fact("formula", fmt::format("TTFT {:.1f} ms, TPOT {:.2f} ms, {:.1f} tokens/s/GPU", formula.ttft,
+                                formula.tpot, formula.tokens_s_gpu));
+  }
   if (const AggregatedRow* agg = row.aggregated()) {
     p.system = agg->worker->system;
     p.backend = ToString(agg->worker->backend);
@@ -287,6 +293,15 @@ PlotData PlotOf(const ExperimentsResult& result, const PlotOptions& options) {
   data.title = options.title;
   data.subtitle = Subtitle(result);
   data.notes = options.notes;
+  const bool scored = std::ranges::any_of(result.outcomes, [](const ExperimentOutcome& o) {
+    return std::ranges::any_of(o.table.rows,
+                               [](const TaskRow& row) { return row.score.has_value(); });
+  });
+  if (scored) {
+    data.notes.emplace_back(
+        "Picked points and those of the fronts are benchmark runs in virtual time; all others are "
+        "the formula's.");
+  }
   std::set<std::string> systems, backends;
   std::size_t all_rows = 0;
   for (const ExperimentOutcome& o : result.outcomes) {

@@ -13,6 +13,7 @@ namespace {
 enum class When : std::uint8_t {
   kAlways,
   kPicked,
+  kScored,
   kLoad,
   kLoadCapped,
   kEncoderPool,
@@ -49,12 +50,35 @@ auto OfAny(const ResultRow& r, Get get) {
   return std::visit([&](const auto& figures) { return get(figures); }, r.row->figures);
 }
 
-double ShownTpot(const ResultRow& r) {
+// Over the tokens after the first or, where asked for, over all of them.
+double Tpot(const ResultRow& r, double ttft, double tpot) {
   return OfAny(r, [&](const auto& f) -> double {
-    if (!r.context->inclusive_tpot || f.osl <= 0) return f.tpot;
-    return (f.ttft + f.tpot * static_cast<double>(f.osl - 1)) / static_cast<double>(f.osl);
+    if (!r.context->inclusive_tpot || f.osl <= 0) return tpot;
+    return (ttft + tpot * static_cast<double>(f.osl - 1)) / static_cast<double>(f.osl);
   });
 }
+
+double ShownTpot(const ResultRow& r) {
+  return OfAny(r, [&](const auto& f) { return Tpot(r, f.ttft, f.tpot); });
+}
+
+// --- what a row is ranked by: its benchmark run where it has one, else the formula ---
+
+// A figure that runs and rows both have.
+#define IC_RANKED(member) \
+  OfAny(r, [&](const auto& f) -> double { return r.row->score ? r.row->score->member : f.member; })
+
+Cell RankedTpot(const ResultRow& r) {
+  return RealCell(r.row->score ? Tpot(r, r.row->score->ttft, r.row->score->tpot) : ShownTpot(r));
+}
+
+// Of the run alone.
+#define IC_RUN(value)                           \
+  [](const ResultRow& r) -> Cell {              \
+    if (!r.row->score) return std::monostate{}; \
+    const ReplicaScore& s = *r.row->score;      \
+    return RealCell(value);                     \
+  }
 
 Cell MeasuredPower(double watts, double coverage) {
   return coverage < kEnoughPower ? Cell() : RealCell(watts);
@@ -87,17 +111,24 @@ constexpr ResultColumn kHeadline[] = {
        if (r.pick != nullptr && r.context->total_gpus > 0 && !r.context->load) {
          return RealCell(r.pick->tokens_s_gpu_cluster);
        }
-       return OfAny(r, [](const auto& f) -> Cell { return RealCell(f.tokens_s_gpu); });
+       return RealCell(IC_RANKED(tokens_s_gpu));
      }},
-    {{"", "", "1/s", "tok/s/user"}, IC_ANY(RealCell(f.tokens_s_user))},
+    {{"", "", "1/s", "tok/s/user"},
+     [](const ResultRow& r) -> Cell { return RealCell(IC_RANKED(tokens_s_user)); }},
     {{"", "", "1/s", "req/s"},
      [](const ResultRow& r) -> Cell {
        const auto replicas = static_cast<double>(std::max<std::int64_t>(ReplicasOf(r), 1));
-       return OfAny(r, [&](const auto& f) -> Cell { return RealCell(f.seq_s * replicas); });
+       return RealCell(IC_RANKED(seq_s) * replicas);
      }},
-    {{"", "", "ms", "TTFT"}, IC_ANY(RealCell(f.ttft))},
-    {{"", "", "ms", "TPOT"}, [](const ResultRow& r) -> Cell { return RealCell(ShownTpot(r)); }},
-    {{"", "", "ms", "latency", 0}, IC_ANY(RealCell(f.request_latency))},
+    {{"", "", "ms", "TTFT"}, [](const ResultRow& r) -> Cell { return RealCell(IC_RANKED(ttft)); }},
+    {{"", "", "ms", "p99", 0}, IC_RUN(s.ttft_p99), When::kScored},
+    {{"", "", "ms", "formula TTFT"}, IC_ANY(RealCell(f.ttft)), When::kScored},
+    {{"", "", "ms", "TPOT"}, RankedTpot},
+    {{"", "", "ms", "formula TPOT"},
+     [](const ResultRow& r) -> Cell { return RealCell(ShownTpot(r)); },
+     When::kScored},
+    {{"", "", "ms", "latency", 0},
+     [](const ResultRow& r) -> Cell { return RealCell(IC_RANKED(request_latency)); }},
     {{"", "", "", "users"},
      [](const ResultRow& r) -> Cell {
        const auto replicas = static_cast<double>(std::max<std::int64_t>(ReplicasOf(r), 1));
@@ -110,6 +141,40 @@ constexpr ResultColumn kHeadline[] = {
        if (replicas == 0) return gpus;
        return fmt::format("{} = {} x {}", replicas * gpus, replicas, gpus);
      }},
+};
+
+// Of the benchmark run in virtual time; those without "closed_loop" are the formula's.
+constexpr ResultColumn kScoreColumns[] = {
+    {{"scored_by", "scored_by", "", ""},
+     [](const ResultRow& r) -> Cell {
+       return std::string(r.row->score ? "closed_loop" : "formula");
+     },
+     When::kScored},
+    {{"closed_loop_ttft", "closed_loop_ttft_ms", "ms", ""}, IC_RUN(s.ttft), When::kScored},
+    {{"closed_loop_ttft_p99", "closed_loop_ttft_p99_ms", "ms", ""},
+     IC_RUN(s.ttft_p99),
+     When::kScored},
+    {{"closed_loop_tpot", "closed_loop_tpot_ms", "ms", ""},
+     IC_RUN(Tpot(r, s.ttft, s.tpot)),
+     When::kScored},
+    {{"closed_loop_tpot_p99", "closed_loop_tpot_p99_ms", "ms", ""},
+     IC_RUN(s.tpot_p99),
+     When::kScored},
+    {{"closed_loop_request_latency", "closed_loop_request_latency_ms", "ms", ""},
+     IC_RUN(s.request_latency),
+     When::kScored},
+    {{"closed_loop_seq/s", "closed_loop_requests_per_s", "1/s", ""},
+     IC_RUN(s.seq_s),
+     When::kScored},
+    {{"closed_loop_tokens/s", "closed_loop_tokens_per_s", "1/s", ""},
+     IC_RUN(s.tokens_s),
+     When::kScored},
+    {{"closed_loop_tokens/s/gpu", "closed_loop_tokens_per_s_per_gpu", "1/s", ""},
+     IC_RUN(s.tokens_s_gpu),
+     When::kScored},
+    {{"closed_loop_tokens/s/user", "closed_loop_tokens_per_s_per_user", "1/s", ""},
+     IC_RUN(s.tokens_s_user),
+     When::kScored},
 };
 
 constexpr ResultColumn kPickColumns[] = {
@@ -488,7 +553,11 @@ std::int64_t ReplicasOf(const ResultRow& row) {
 
 double ClusterTokensPerSecond(const ResultRow& row) {
   const auto replicas = static_cast<double>(std::max<std::int64_t>(ReplicasOf(row), 1));
-  return std::visit([&](const auto& f) { return f.tokens_s * replicas; }, row.row->figures);
+  return std::visit(
+      [&](const auto& f) {
+        return (row.row->score ? row.row->score->tokens_s : f.tokens_s) * replicas;
+      },
+      row.row->figures);
 }
 
 std::string ShortLayout(const ParallelLayout& layout) {
@@ -531,11 +600,15 @@ std::string DescribeDeployment(const TaskRow& row) {
 }
 
 ResultTable TableOf(std::span<const ResultRow> rows, const ResultContext& context) {
+  const bool scored =
+      std::ranges::any_of(rows, [](const ResultRow& r) { return r.row->score.has_value(); });
   const auto applies = [&](When when) {
     switch (when) {
       case When::kAlways:
       case When::kPicked:
         return true;
+      case When::kScored:
+        return scored;
       case When::kLoad:
         return context.load;
       case When::kLoadCapped:
@@ -560,6 +633,7 @@ ResultTable TableOf(std::span<const ResultRow> rows, const ResultContext& contex
   add({&kExperiment, 1});
   add(ColumnsOf(context.mode));
   add(kEncoderPool);
+  add(kScoreColumns);
   add(kPickColumns);
   add(kProvenance);
   ResultTable table;

@@ -257,6 +257,10 @@ bool AnyMeetsTarget(const ExperimentsResult& result) {
 std::string SearchText(const ExperimentsResult& result, const SearchReportOptions& options) {
   if (result.outcomes.empty()) return {};
   std::string text = HeadText(result.outcomes.front().task, options);
+  const bool scored = std::ranges::any_of(result.results, [](const ExperimentResult& r) {
+    return std::ranges::any_of(r.best, [](const PickedRow& p) { return p.row.score.has_value(); });
+  });
+  if (scored) text += "  ranked by benchmark runs in virtual time, beside the formula's figures\n";
   text += ChosenText(result, options);
   for (const ExperimentResult& r : result.results) {
     const ExperimentOutcome& outcome = *OutcomeOf(result, r);

@@ -18,18 +18,31 @@ bool UsesRequestLatency(const Task& task) {
   return task.request_latency && *task.request_latency > 0;
 }
 
-Result<PickResult> PickFrom(const Task& task, std::span<const TaskRow> rows,
+RowPicker PickerOf(const Task& task, const ExperimentOptions& options) {
+  return [&](std::span<const PickRow> rows, const Constraint& constraint,
+             std::size_t top_n) -> Result<PickResult> {
+    if (options.load) {
+      return PickForLoad(rows, *options.load, constraint, top_n, task.behaviour);
+    }
+    return PickForCluster(rows, task.gpu_budget().value_or(0), constraint, top_n, task.behaviour);
+  };
+}
+
+// The formula's pick, and natively, if asked for, that of benchmark runs of its best rows.
+Result<PickResult> PickFrom(const ResolvedTask& resolved, TaskTable& table,
                             const ExperimentOptions& options) {
+  const Task& task = resolved.task;
   std::vector<PickRow> figures;
-  figures.reserve(rows.size());
-  for (const TaskRow& row : rows) figures.push_back(PickRowOf(row));
+  figures.reserve(table.rows.size());
+  for (const TaskRow& row : table.rows) figures.push_back(PickRowOf(row));
   const Constraint constraint{
       .tpot = task.tpot, .request_latency = task.request_latency, .strict = options.strict};
-  if (options.load) {
-    return PickForLoad(figures, *options.load, constraint, options.top_n, task.behaviour);
+  const RowPicker picker = PickerOf(task, options);
+  IC_ASSIGN(PickResult pick, picker(figures, constraint, options.top_n));
+  if (options.score == ScoredBy::kClosedLoop && task.behaviour == Behaviour::kNative) {
+    IC_RETURN_IF_ERROR(Rescore(resolved, constraint, options.top_n, picker, table, pick));
   }
-  return PickForCluster(figures, task.gpu_budget().value_or(0), constraint, options.top_n,
-                        task.behaviour);
+  return pick;
 }
 
 ExperimentOutcome Run(const Experiment& experiment, const ExperimentOptions& options,
@@ -53,7 +66,7 @@ ExperimentOutcome Run(const Experiment& experiment, const ExperimentOptions& opt
   }
   outcome.table = *std::move(table);
   if (outcome.table.rows.empty()) return outcome;
-  Result<PickResult> pick = PickFrom(outcome.task, outcome.table.rows, options);
+  Result<PickResult> pick = PickFrom(*resolved, outcome.table, options);
   if (!pick) {
     outcome.error = std::move(pick.error());
     return outcome;

@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "search/picking.h"
+#include "search/rescore.h"
 #include "search/task.h"
 #include "search/task_table.h"
 #include "search/workbench.h"
@@ -24,6 +25,7 @@ struct ExperimentOptions {
   std::size_t top_n = 5;
   bool strict = false;             // drop rows that miss the targets
   std::optional<LoadTarget> load;  // size for a load instead of filling the task's GPUs
+  ScoredBy score = ScoredBy::kFormula;  // closed loop: native behaviour only
   bool merge = false;              // more than two experiments: one result for each serving mode
 };
 

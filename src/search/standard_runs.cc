@@ -217,6 +217,7 @@ Result<ExperimentsResult> RunDefault(const RunRequest& request, std::int64_t tot
   IC_ASSIGN(const StandardExperiments made, MakeExperiments(request, total_gpus, bench));
   ExperimentOptions options;
   options.top_n = request.top_n;
+  options.score = request.score;
   options.strict = request.strict;
   options.merge = true;
   return RunExperiments(made.experiments, options, bench);
@@ -226,6 +227,7 @@ Result<ExperimentsResult> RunRecommend(const RunRequest& given, const LoadTarget
                                        bool nextn_given, Workbench& bench) {
   ExperimentOptions options;
   options.top_n = given.top_n;
+  options.score = given.score;
   options.strict = given.strict;
   options.load = load;
   options.merge = true;

@@ -43,6 +43,7 @@ struct RunRequest {
   AfdChoice afd;
   std::vector<ServingMode> modes = {ServingMode::kAggregated, ServingMode::kDisaggregated};
   std::size_t top_n = 5;
+  ScoredBy score = ScoredBy::kFormula;  // of the rows that are shown
   Behaviour behaviour = Behaviour::kNative;
   bool allow_unlisted_versions = false;
 };

@@ -24,6 +24,14 @@ PickRow PickRowOf(const TaskRow& row) {
     common(*row.afd());
     out.group = row.afd()->layout.Text();
   }
+  if (row.score) {
+    out.ttft = row.score->ttft;
+    out.tpot = row.score->tpot;
+    out.request_latency = row.score->request_latency;
+    out.tokens_s_gpu = row.score->tokens_s_gpu;
+    out.tokens_s_user = row.score->tokens_s_user;
+    out.seq_s = row.score->seq_s;
+  }
   return out;
 }
 

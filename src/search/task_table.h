@@ -13,6 +13,7 @@
 #include "serving/afd_row.h"
 #include "serving/disaggregated.h"
 #include "serving/encoder_stage.h"
+#include "serving/replica_score.h"
 #include "serving/rows.h"
 #include "serving/worker.h"
 
@@ -21,13 +22,15 @@ namespace infercast {
 struct TaskRow {
   std::variant<AggregatedRow, DisaggregatedRow, AfdRow> figures;
   std::optional<EncoderStage> encoders;
+  // Of a benchmark run in virtual time; rows without one are known by the formula only.
+  std::optional<ReplicaScore> score = std::nullopt;
 
   const AggregatedRow* aggregated() const { return std::get_if<AggregatedRow>(&figures); }
   const DisaggregatedRow* disaggregated() const { return std::get_if<DisaggregatedRow>(&figures); }
   const AfdRow* afd() const { return std::get_if<AfdRow>(&figures); }
 };
 
-// What picking looks at; the group is the layout (of the decode workers where there are pools).
+// What picking looks at: the figures of the row's score where it has one. The group is the layout (of the decode workers where there are pools).
 PickRow PickRowOf(const TaskRow& row);
 
 struct TaskTable {

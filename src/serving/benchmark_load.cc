@@ -114,11 +114,21 @@ double SortedQuantile(const std::vector<double>& sorted, double q) {
 
 Distribution Summarise(std::vector<double>& values) {
   if (values.empty()) return {};
-  std::ranges::sort(values);
   double sum = 0;
   for (const double v : values) sum += v;
-  return {sum / static_cast<double>(values.size()), SortedQuantile(values, 0.5),
-          SortedQuantile(values, 0.9), SortedQuantile(values, 0.99)};
+  // Only the values around the three places need to be in order. Places ascend, so each search
+  // begins where the last one ended.
+  auto from = values.begin();
+  const auto quantile = [&](double q) {
+    const double place = q * static_cast<double>(values.size() - 1);
+    const auto at = values.begin() + static_cast<std::ptrdiff_t>(place);
+    std::nth_element(from, at, values.end());
+    from = at;
+    if (at + 1 == values.end()) return *at;
+    return *at + (*std::min_element(at + 1, values.end()) - *at) * (place - std::floor(place));
+  };
+  const double median = quantile(0.5), p90 = quantile(0.9), p99 = quantile(0.99);
+  return {sum / static_cast<double>(values.size()), median, p90, p99};
 }
 
 }  // namespace infercast

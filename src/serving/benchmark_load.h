@@ -42,7 +42,7 @@ std::vector<double> DrawArrivals(const LoadSpec& load);
 struct Distribution {
   double mean = 0, median = 0, p90 = 0, p99 = 0;
 };
-// Sorts `values`. Percentiles lie on straight lines between the sorted values.
+// Reorders `values`. Percentiles lie on straight lines between the sorted values.
 Distribution Summarise(std::vector<double>& values);
 double SortedQuantile(const std::vector<double>& sorted, double q);
 

@@ -81,13 +81,17 @@ class Pools {
     clients_.Start();
     for (std::size_t i = 0; i < clients_.sent(); ++i) PushArrival(i);
     while (ended_ < requests_.size()) {
-      if (events_.empty()) {
+      if (ArrivalIsNext()) {
+        now_ = arrivals_.front().time;
+        Arrive(arrivals_.front().subject);
+      } else if (!events_.empty()) {
+        const Event event = events_.top();
+        events_.pop();
+        now_ = event.time;
+        Handle(event);
+      } else {
         return Fail(ErrorKind::kInternal, "requests were lost between the pools");
       }
-      const Event event = events_.top();
-      events_.pop();
-      now_ = event.time;
-      Handle(event);
       for (const StepCosts* costs : {pools_.prefill, pools_.decode}) {
         if (!costs->status()) return std::unexpected(costs->status().error());
       }
@@ -110,21 +114,29 @@ class Pools {
     events_.push({time, order_++, kind, static_cast<std::uint32_t>(subject), version});
   }
 
+  // Arrivals are in order of time as they are made: they need no heap.
   void PushArrival(std::size_t request) {
-    Push(requests_[request].received, EventKind::kArrival, request);
+    arrivals_.push_back({requests_[request].received, order_++, EventKind::kArrival,
+                         static_cast<std::uint32_t>(request), 0});
+  }
+
+  bool ArrivalIsNext() const {
+    if (arrivals_.empty()) return false;
+    return events_.empty() || events_.top() > arrivals_.front();
+  }
+
+  void Arrive(std::uint32_t request) {
+    arrivals_.pop_front();
+    requests_[request].seen = now_;
+    line_.push_back(request);
+    // The burst of the first moment is taken together.
+    if (!ArrivalIsNext() || arrivals_.front().time > now_) StartPrefills();
   }
 
   void Handle(const Event& event) {
     switch (event.kind) {
       case EventKind::kArrival:
-        requests_[event.subject].seen = now_;
-        line_.push_back(event.subject);
-        // The burst of the first moment is taken together.
-        if (events_.empty() || events_.top().kind != EventKind::kArrival ||
-            events_.top().time > now_) {
-          StartPrefills();
-        }
-        break;
+        break;  // those stand in a line of their own
       case EventKind::kPrefillEnd:
         EndPrefill(prefill_[event.subject]);
         StartPrefills();
@@ -278,6 +290,7 @@ class Pools {
   std::vector<RankLoad> prefill_loads_;
   std::deque<std::uint32_t> line_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
+  std::deque<Event> arrivals_;
   std::uint64_t order_ = 0;
   double now_ = 0;
   std::size_t ended_ = 0;

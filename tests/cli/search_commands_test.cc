@@ -87,6 +87,33 @@ TEST_F(SearchCommands, SweepTellsTheBestOfEachModeAndWhichIsBest) {
   EXPECT_GT(all["outcomes"][0]["points"]["evaluated"], 0);
 }
 
+TEST_F(SearchCommands, RowsAreRankedByRunsUnlessTheFormulaIsAskedFor) {
+  const json runs = json::parse(Sweep({"--gpus", "4", "--json"}).out);
+  const json formula = json::parse(Sweep({"--gpus", "4", "--score", "formula", "--json"}).out);
+  for (const json& experiment : runs["experiments"]) {
+    for (const json& row : experiment["best"]) {
+      EXPECT_EQ(row["scored_by"], "closed_loop");
+      EXPECT_LE(row["closed_loop_ttft_ms"], 2000.0);
+      EXPECT_LE(row["closed_loop_tpot_ms"], 30.0);
+      EXPECT_GT(row["closed_loop_ttft_p99_ms"], 0.0);
+      EXPECT_LE(row["tokens_per_s_per_cluster_gpu"],
+                row["closed_loop_tokens_per_s_per_gpu"].get<double>() * (1 + 1e-12));
+      EXPECT_GT(row["ttft_ms"], 0.0);  // the formula's, beside it
+    }
+  }
+  for (const json& experiment : formula["experiments"]) {
+    for (const json& row : experiment["best"]) EXPECT_FALSE(row.contains("scored_by"));
+  }
+  const Outcome text = Sweep({"--gpus", "4"});
+  EXPECT_THAT(text.out, HasSubstr("ranked by benchmark runs in virtual time"));
+  EXPECT_THAT(text.out, HasSubstr("formula"));
+  EXPECT_THAT(Sweep({"--gpus", "4", "--score", "formula"}).out, Not(HasSubstr("ranked by")));
+  EXPECT_THAT(Sweep({"--gpus", "4", "--behaviour", "reference"}).out, Not(HasSubstr("ranked by")));
+  EXPECT_EQ(Sweep({"--gpus", "4", "--score", "best"}).exit_code, kExitInvalidConfig);
+  EXPECT_EQ(Sweep({"--gpus", "4", "--score", "closed-loop", "--behaviour", "reference"}).exit_code,
+            kExitUsage);
+}
+
 TEST_F(SearchCommands, CsvHoldsTheChosenRows) {
   const Outcome best = Sweep({"--gpus", "4", "--serving-mode", "agg", "--csv"});
   ASSERT_EQ(best.exit_code, kExitAnswer) << best.err;
@@ -180,7 +207,7 @@ TEST_F(SearchCommands, RecommendCountsTheGpusOfALoad) {
     std::int64_t fewest = 1'000'000;
     for (const json& e : all["experiments"]) {
       const json& row = e["best"][0];
-      EXPECT_GE(row["requests_per_s"].get<double>() * row["replicas_needed"].get<double>(),
+      EXPECT_GE(row["closed_loop_requests_per_s"].get<double>() * row["replicas_needed"].get<double>(),
                 all["load"]["request_rate"].get<double>());
       fewest = std::min<std::int64_t>(fewest, row["total_gpus_needed"]);
     }

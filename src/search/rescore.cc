@@ -1,0 +1,319 @@
+// Candidates, ladders of rows, and the pick among what was run.
+#include "search/rescore.h"
+
+#include <fmt/format.h>
+#include <tbb/parallel_for.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "serving/replica_forecast.h"
+
+namespace infercast {
+
+namespace {
+
+// Runs of one layout at most, beside those of the front.
+constexpr int kMostTries = 6;
+// Rows that the formula finds this much too slow may yet meet the target.
+constexpr double kSlack = 1.15;
+// Requests of all runs for the front together.
+constexpr std::int64_t kFrontRequests = 30000;
+// Layouts tried beyond those shown: the runs may order them differently.
+constexpr std::size_t kSpareLayouts = 2;
+
+struct Targets {
+  double ttft = 0;
+  double tpot = 0;
+  std::optional<double> request_latency;
+
+  // How far a row is beyond its targets: the largest ratio; at most 1 when all are met.
+  double Excess(const PickRow& row) const {
+    const double first = row.ttft / ttft;
+    return std::max(first,
+                    request_latency ? row.request_latency / *request_latency : row.tpot / tpot);
+  }
+  bool Met(const PickRow& row) const { return Excess(row) <= 1; }
+};
+
+Targets TargetsOf(const Task& task) {
+  Targets t{task.ttft, task.tpot, std::nullopt};
+  if (task.request_latency && *task.request_latency > 0) t.request_latency = task.request_latency;
+  return t;
+}
+
+using WorkerMap = std::map<const WorkerIdentity*, std::shared_ptr<const Worker>>;
+
+// Runs the rows of one layout, one after the other. Steps' prices are kept by pair of workers.
+class LayoutRunner {
+ public:
+  LayoutRunner(const ResolvedTask& task, const WorkerMap& workers)
+      : task_(task), workers_(workers) {}
+
+  // Sets the row's score. False: it cannot be run, error() tells why.
+  bool Run(TaskRow& row) {
+    if (row.score) return true;
+    Status done = Try(row);
+    if (done) return true;
+    error_ = std::move(done.error());
+    return false;
+  }
+  const std::optional<Error>& error() const { return error_; }
+
+ private:
+  Status Try(TaskRow& row) {
+    ReplicaSpec spec;
+    spec.memory_fraction = task_.task.memory_fraction;
+    std::int64_t batch = 0, gpus = 0;
+    const WorkerIdentity* prefill = nullptr;
+    const WorkerIdentity* decode = nullptr;
+    if (const AggregatedRow* a = row.aggregated()) {
+      decode = a->worker;
+      spec.ctx_tokens = a->ctx_tokens;
+      spec.batch = batch = a->bs;
+      gpus = a->num_total_gpus;
+    } else {
+      const DisaggregatedRow& d = *row.disaggregated();
+      prefill = d.prefill.worker;
+      decode = d.decode.worker;
+      spec.prefill_workers = d.prefill_workers;
+      spec.decode_workers = d.decode_workers;
+      spec.prefill_batch = d.prefill.bs;
+      batch = d.decode.bs;
+      gpus = d.num_total_gpus;
+    }
+    const auto worker = [&](const WorkerIdentity* id) {
+      const auto found = workers_.find(id);
+      return found == workers_.end() ? nullptr : found->second;
+    };
+    spec.worker = worker(decode);
+    if (prefill != nullptr) spec.prefill = worker(prefill);
+    if (spec.worker == nullptr || (prefill != nullptr && spec.prefill == nullptr)) {
+      return Fail(ErrorKind::kInternal, "the worker of a row is not kept");
+    }
+    auto& simulator = simulators_[{decode, prefill}];
+    if (!simulator) {
+      IC_ASSIGN(ReplicaSimulator made, ReplicaSimulator::Create(spec));
+      simulator = std::make_unique<ReplicaSimulator>(std::move(made));
+    } else {
+      simulator->Reshape(spec);
+    }
+    const Workload& workload = task_.task.workload;
+    const LoadSpec load = ClosedLoad(workload, *spec.worker, batch * spec.decode_ranks(),
+                                     task_.speculation.progress());
+    IC_ASSIGN(const ServingForecast run, simulator->Run(PolicyOf(spec, load.concurrency, load.isl),
+                                                        CorrectionsOf(spec), load));
+    row.score = ScoreOf(run, workload.osl, gpus);
+    return {};
+  }
+
+  const ResolvedTask& task_;
+  const WorkerMap& workers_;
+  std::map<std::pair<const WorkerIdentity*, const WorkerIdentity*>,
+           std::unique_ptr<ReplicaSimulator>>
+      simulators_;
+  std::optional<Error> error_;
+};
+
+// What one layout has to do.
+struct LayoutJob {
+  std::vector<std::uint32_t> ladder;  // rows that may be shown, most throughput first; may be empty
+  std::size_t start = 0;              // the formula's pick in it
+  std::vector<std::uint32_t> front;   // rows of the formula's front
+};
+
+// Runs rows of the ladder until the one of most throughput that meets the targets is known.
+void Climb(const LayoutJob& job, const Targets& targets, LayoutRunner& runner, TaskTable& table) {
+  if (job.ladder.empty()) return;
+  int tries = 0;
+  const auto met = [&](std::size_t place) {
+    TaskRow& row = table.rows[job.ladder[place]];
+    ++tries;
+    return runner.Run(row) && targets.Met(PickRowOf(row));
+  };
+  if (met(job.start)) {
+    for (std::size_t up = job.start; up > 0 && tries < kMostTries; --up) {
+      if (!met(up - 1)) break;
+    }
+    return;
+  }
+  // Down in steps that double; then between the last that failed and the first that did not.
+  std::size_t failed = job.start;
+  std::size_t good = job.ladder.size();
+  for (std::size_t step = 1; tries < kMostTries && failed + 1 < job.ladder.size(); step *= 2) {
+    const std::size_t next = std::min(failed + step, job.ladder.size() - 1);
+    if (met(next)) {
+      good = next;
+      break;
+    }
+    failed = next;
+  }
+  while (good < job.ladder.size() && good - failed > 1 && tries < kMostTries) {
+    const std::size_t middle = failed + (good - failed) / 2;
+    (met(middle) ? good : failed) = middle;
+  }
+}
+
+double ClusterValue(const PickRow& row, std::int64_t total_gpus) {
+  if (total_gpus <= 0 || row.num_total_gpus <= 0) return row.tokens_s_gpu;
+  const std::int64_t used = total_gpus / row.num_total_gpus * row.num_total_gpus;
+  return row.tokens_s_gpu * static_cast<double>(used) / static_cast<double>(total_gpus);
+}
+
+std::map<std::string, LayoutJob> JobsOf(const std::vector<PickRow>& rows, const Task& task,
+                                        const PickResult& shown, const PickResult& wide) {
+  const Targets targets = TargetsOf(task);
+  const auto limited = [&](const PickRow& row) {
+    return targets.request_latency ? row.request_latency / *targets.request_latency
+                                   : row.tpot / targets.tpot;
+  };
+  const std::int64_t gpus = task.gpu_budget().value_or(0);
+  std::map<std::string, LayoutJob> jobs;
+  for (const Pick& p : wide.best) {
+    LayoutJob& job = jobs[rows[p.row].group];
+    job.ladder.push_back(p.row);
+  }
+  for (std::uint32_t i = 0; i < rows.size(); ++i) {
+    const auto job = jobs.find(rows[i].group);
+    if (job == jobs.end() || job->second.ladder.front() == i) continue;
+    if (limited(rows[i]) <= kSlack && ClusterValue(rows[i], gpus) > 0) {
+      job->second.ladder.push_back(i);
+    }
+  }
+  for (auto& [group, job] : jobs) {
+    const std::uint32_t best = job.ladder.front();
+    std::ranges::stable_sort(job.ladder, [&](std::uint32_t a, std::uint32_t b) {
+      const double x = ClusterValue(rows[a], gpus), y = ClusterValue(rows[b], gpus);
+      if (x != y) return x > y;
+      if (rows[a].tpot != rows[b].tpot) return rows[a].tpot < rows[b].tpot;
+      return a < b;
+    });
+    job.start = static_cast<std::size_t>(std::ranges::find(job.ladder, best) - job.ladder.begin());
+  }
+  // The front, smallest load first, while there is work left.
+  std::vector<std::uint32_t> front;
+  for (const Pick& p : shown.front) front.push_back(p.row);
+  std::ranges::stable_sort(front, {}, [&](std::uint32_t i) { return rows[i].concurrency; });
+  double requests = 0;
+  for (const std::uint32_t i : front) {
+    requests += 10 * rows[i].concurrency;
+    if (requests > static_cast<double>(kFrontRequests)) break;
+    jobs[rows[i].group].front.push_back(i);
+  }
+  return jobs;
+}
+
+// The pick among the rows that were run. Rows that meet every target come first; where none does,
+// the nearest of each layout.
+Result<PickResult> PickScored(const TaskTable& table, const Targets& targets,
+                              const Constraint& constraint, std::size_t top_n,
+                              const RowPicker& picker) {
+  std::vector<std::uint32_t> scored, meeting;
+  std::vector<PickRow> rows;
+  for (std::uint32_t i = 0; i < table.rows.size(); ++i) {
+    if (!table.rows[i].score) continue;
+    scored.push_back(i);
+    if (targets.Met(PickRowOf(table.rows[i]))) meeting.push_back(i);
+  }
+  // Positions among `chosen` become positions in the table.
+  const auto pick = [&](const std::vector<std::uint32_t>& chosen, const Constraint& c,
+                        std::size_t n) -> Result<PickResult> {
+    rows.clear();
+    for (const std::uint32_t i : chosen) rows.push_back(PickRowOf(table.rows[i]));
+    IC_ASSIGN(PickResult result, picker(rows, c, n));
+    for (auto* picks : {&result.best, &result.front}) {
+      for (Pick& p : *picks) p.row = chosen[p.row];
+    }
+    return result;
+  };
+  const auto& shown = constraint.strict ? meeting : scored;
+  IC_ASSIGN(PickResult all, pick(shown, constraint, 0));
+  PickResult out;
+  if (!meeting.empty()) {
+    IC_ASSIGN(out, pick(meeting, constraint, top_n));
+  } else if (!constraint.strict) {
+    std::map<std::string, std::uint32_t> nearest;
+    for (const std::uint32_t i : scored) {
+      const PickRow row = PickRowOf(table.rows[i]);
+      const auto [it, fresh] = nearest.try_emplace(row.group, i);
+      if (!fresh && targets.Excess(row) < targets.Excess(PickRowOf(table.rows[it->second]))) {
+        it->second = i;
+      }
+    }
+    std::vector<std::uint32_t> chosen;
+    for (const auto& [group, i] : nearest) chosen.push_back(i);
+    Constraint none = constraint;
+    none.tpot = std::numeric_limits<double>::infinity();
+    none.request_latency.reset();
+    IC_ASSIGN(out, pick(chosen, none, chosen.size()));
+    std::ranges::stable_sort(
+        out.best, {}, [&](const Pick& p) { return targets.Excess(PickRowOf(table.rows[p.row])); });
+    if (out.best.size() > top_n) out.best.resize(top_n);
+    out.best_value = out.best.empty() ? 0 : out.best.front().tokens_s_gpu_cluster;
+  }
+  out.exceeded = meeting.empty();
+  out.front = std::move(all.front);
+  return out;
+}
+
+}  // namespace
+
+bool CanBeRun(const TaskRow& row) {
+  if (row.encoders || row.afd() != nullptr) return false;
+  if (const AggregatedRow* a = row.aggregated()) return !(a->encoder_latency > 0);
+  return !(row.disaggregated()->encoder_latency > 0);
+}
+
+Status Rescore(const ResolvedTask& task, const Constraint& constraint, std::size_t top_n,
+               const RowPicker& picker, TaskTable& table, PickResult& pick) {
+  if (table.rows.empty()) return {};
+  if (!CanBeRun(table.rows.front())) {
+    table.notes.push_back(fmt::format(
+        "{}: scored by the formula: no benchmark is run in virtual time there",
+        table.rows.front().afd() != nullptr ? ToString(ServingMode::kAfd) : "image encoders"));
+    return {};
+  }
+  std::vector<PickRow> rows;
+  rows.reserve(table.rows.size());
+  for (const TaskRow& row : table.rows) rows.push_back(PickRowOf(row));
+  Constraint loose = constraint;
+  loose.strict = false;
+  IC_ASSIGN(const PickResult wide, picker(rows, loose, top_n + kSpareLayouts));
+  IC_ASSIGN(const PickResult all, picker(rows, loose, 0));
+
+  const Targets targets = TargetsOf(task.task);
+  std::map<std::string, LayoutJob> jobs = JobsOf(rows, task.task, all, wide);
+  WorkerMap workers;
+  for (const std::shared_ptr<const Worker>& worker : table.workers) {
+    workers.emplace(&worker->identity(), worker);
+  }
+  std::vector<LayoutJob*> order;
+  for (auto& [group, job] : jobs) order.push_back(&job);
+  std::vector<std::optional<Error>> errors(order.size());
+  tbb::parallel_for(std::size_t{0}, order.size(), [&](std::size_t k) {
+    LayoutRunner runner(task, workers);
+    Climb(*order[k], targets, runner, table);
+    for (const std::uint32_t i : order[k]->front) runner.Run(table.rows[i]);
+    if (runner.error()) errors[k] = runner.error();
+  });
+  const auto failed = std::ranges::find_if(errors, [](const auto& e) { return e.has_value(); });
+  const bool any =
+      std::ranges::any_of(table.rows, [](const TaskRow& row) { return row.score.has_value(); });
+  if (failed != errors.end()) {
+    table.notes.push_back(fmt::format("{}: {}",
+                                      any ? "rows that no benchmark could be run for are left out"
+                                          : "scored by the formula, no benchmark could be run",
+                                      (*failed)->message));
+  }
+  if (!any) return {};
+  IC_ASSIGN(pick, PickScored(table, targets, constraint, top_n, picker));
+  return {};
+}
+
+}  // namespace infercast

@@ -1,0 +1,45 @@
+// The second look of a search: what the closed formula proposes is run as a benchmark in virtual
+// time, and picked again by what came out.
+//
+// Method: formulas are cheap enough for every point of a search, runs are not. Run are, for each
+// layout that may be shown, the row that the formula picks and, while it misses a target, rows of
+// the same layout with less throughput (in steps that double, then by halving), or more throughput
+// while the targets are met; then the rows of the formula's Pareto front, smallest load first, up
+// to a fixed amount of work. Layouts are independent of each other, so the outcome does not depend
+// on the number of threads.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+
+#include "base/error.h"
+#include "search/picking.h"
+#include "search/task_resolution.h"
+#include "search/task_table.h"
+
+namespace infercast {
+
+// How the rows that are shown were ranked.
+enum class ScoredBy : std::uint8_t { kFormula, kClosedLoop };
+template <>
+struct EnumNames<ScoredBy> {
+  static constexpr std::string_view kType = "score";
+  static constexpr std::array<std::string_view, 2> kNames = {"formula", "closed-loop"};
+};
+
+// Picks at most `top_n` of `rows`: for a cluster, for a load.
+using RowPicker = std::function<Result<PickResult>(
+    std::span<const PickRow> rows, const Constraint& constraint, std::size_t top_n)>;
+
+// Scores rows of `table` (their `score`) and replaces `pick` by one among them. Targets are the
+// task's: first token and time per token, or request latency. Where no row can be run (attention/
+// feed-forward disaggregation, images, whole forward passes) everything stays as it is, and a note
+// of the table says so. Errors of the picker.
+Status Rescore(const ResolvedTask& task, const Constraint& constraint, std::size_t top_n,
+               const RowPicker& picker, TaskTable& table, PickResult& pick);
+
+// Whether the closed loop can run a row: no encoders, no attention/feed-forward disaggregation.
+bool CanBeRun(const TaskRow& row);
+
+}  // namespace infercast
