@@ -281,10 +281,7 @@ Result<TaskTable> RunAfdTask(const ResolvedTask& task, Workbench&) {
   }
   table.tally.oom = rejections.oom + rejections.low_batch_oom;
   if (rows.empty()) return std::unexpected(NothingLeft(parts, rejections));
-  std::stable_sort(rows.begin(), rows.end(), [&](const AfdRow& a, const AfdRow& b) {
-    if (a.tokens_s_gpu != b.tokens_s_gpu) return a.tokens_s_gpu > b.tokens_s_gpu;
-    return behaviour == Behaviour::kNative && BetterAmongEquals(a, b);
-  });
+  SortByValue(rows, behaviour);
   for (AfdRow& row : rows) table.rows.push_back({std::move(row), std::nullopt});
   table.workers = workers.All();
   table.workers.insert(table.workers.end(), prefill.workers.begin(), prefill.workers.end());

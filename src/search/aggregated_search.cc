@@ -100,9 +100,7 @@ void SelectAsReference(std::span<const LatencyTarget> targets, std::size_t limit
         meets.push_back(i);
       }
     }
-    std::stable_sort(meets.begin(), meets.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return rounded[a].seq_s > rounded[b].seq_s;
-    });
+    Descending(meets, Behaviour::kReference, [&](std::uint32_t i) { return rounded[i].seq_s; });
     if (limit > 0 && meets.size() > limit) {
       for (std::size_t k = limit; k < meets.size(); ++k) {
         if (rounded[meets[k]].seq_s == rounded[meets[limit - 1]].seq_s) out.cut.push_back(meets[k]);
@@ -186,11 +184,7 @@ AggregatedSearchResult SearchAggregated(std::span<const ParallelLayout> layouts,
     }
     result.workers.push_back(part.worker);
   }
-  std::stable_sort(result.rows.begin(), result.rows.end(),
-                   [&](const AggregatedRow& a, const AggregatedRow& b) {
-                     if (a.tokens_s_gpu != b.tokens_s_gpu) return a.tokens_s_gpu > b.tokens_s_gpu;
-                     return behaviour == Behaviour::kNative && BetterAmongEquals(a, b);
-                   });
+  SortByValue(result.rows, behaviour);
   std::stable_sort(result.nearest_misses.begin(), result.nearest_misses.end(),
                    [&](const AggregatedRow& a, const AggregatedRow& b) {
                      return TargetDistance(a, targets) < TargetDistance(b, targets);

@@ -8,7 +8,6 @@
 
 #include "search/order.h"
 #include "search/pool_rows.h"
-#include "search/reference_sort.h"
 
 namespace infercast {
 
@@ -133,24 +132,19 @@ DisaggregatedSearchResult SearchDisaggregated(
   const auto below = [&](double value, double limit) {
     return reference ? value < limit : value <= limit;
   };
-  const auto descending = [&](std::vector<std::uint32_t>& items, const auto& key) {
-    if (reference) {
-      std::vector<double> keys;
-      for (const std::uint32_t i : items) keys.push_back(key(i));
-      std::vector<std::uint32_t> sorted;
-      for (const std::uint32_t k : ReferenceSortDescending(keys)) sorted.push_back(items[k]);
-      items = std::move(sorted);
-    } else {
-      std::stable_sort(items.begin(), items.end(),
-                       [&](std::uint32_t a, std::uint32_t b) { return key(a) > key(b); });
-    }
-  };
 
   struct Chosen {
     std::uint32_t prefill, decode;
     bool operator<(const Chosen& o) const {
       return std::pair(prefill, decode) < std::pair(o.prefill, o.decode);
     }
+  };
+  // Per token, then to the first one.
+  const auto faster = [&](const Chosen& a, const Chosen& b) {
+    const double x = decode.rows[a.decode].tpot;
+    const double y = decode.rows[b.decode].tpot;
+    if (x != y) return x < y;
+    return prefill.rows[a.prefill].ttft < prefill.rows[b.prefill].ttft;
   };
   std::map<Chosen, bool> taken;
   for (const LatencyTarget& target : targets) {
@@ -169,7 +163,7 @@ DisaggregatedSearchResult SearchDisaggregated(
           decodes.push_back(i);
         }
       }
-      descending(decodes, [&](std::uint32_t i) { return decode.rows[i].seq_s_gpu; });
+      Descending(decodes, behaviour, [&](std::uint32_t i) { return decode.rows[i].seq_s_gpu; });
       if (decodes.size() > kDecodeChoicesPerLayout) decodes.resize(kDecodeChoicesPerLayout);
       std::optional<Chosen> best;
       double best_value = 0;
@@ -185,7 +179,7 @@ DisaggregatedSearchResult SearchDisaggregated(
           const bool better = !best || value > best_value ||
                               (value == best_value && gpus < best_gpus) ||
                               (!reference && value == best_value && gpus == best_gpus &&
-                               decode.rows[d].tpot < decode.rows[best->decode].tpot);
+                               faster(Chosen{p, d}, *best));
           if (better) {
             best = Chosen{p, d};
             best_value = value;
@@ -204,27 +198,13 @@ DisaggregatedSearchResult SearchDisaggregated(
     }
     std::vector<std::uint32_t> order(best_of_groups.size());
     for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-    descending(order, [&](std::uint32_t i) { return best_of_groups[i].tokens_s_gpu; });
+    Descending(order, behaviour, [&](std::uint32_t i) { return best_of_groups[i].tokens_s_gpu; });
     if (order.size() > options.rows_per_target) order.resize(options.rows_per_target);
     for (const std::uint32_t i : order) {
       if (taken.emplace(chosen[i], true).second) result.rows.push_back(best_of_groups[i]);
     }
   }
-  std::vector<std::uint32_t> order(result.rows.size());
-  for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-  if (reference) {
-    descending(order, [&](std::uint32_t i) { return result.rows[i].tokens_s_gpu; });
-  } else {
-    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-      const DisaggregatedRow& p = result.rows[a];
-      const DisaggregatedRow& q = result.rows[b];
-      if (p.tokens_s_gpu != q.tokens_s_gpu) return p.tokens_s_gpu > q.tokens_s_gpu;
-      return BetterAmongEquals(p, q);
-    });
-  }
-  std::vector<DisaggregatedRow> sorted;
-  for (const std::uint32_t i : order) sorted.push_back(std::move(result.rows[i]));
-  result.rows = std::move(sorted);
+  SortByValue(result.rows, behaviour);
   return result;
 }
 

@@ -15,7 +15,6 @@
 #include "search/encoder_cells.h"
 #include "search/order.h"
 #include "search/pool_rows.h"
-#include "search/reference_sort.h"
 #include "search/run_task.h"
 
 namespace infercast {
@@ -30,14 +29,9 @@ std::int64_t MaxEncodeWorkers(const ResolvedTask& task) {
   return task.task.epd.max_workers.value_or(kMaxEncodeWorkers);
 }
 
-// Best tokens/s/GPU first.
 template <typename Row>
-void SortRows(std::vector<TaskRow>& rows, Behaviour behaviour) {
-  const auto of = [](const TaskRow& row) -> const Row& { return std::get<Row>(row.figures); };
-  std::stable_sort(rows.begin(), rows.end(), [&](const TaskRow& a, const TaskRow& b) {
-    if (of(a).tokens_s_gpu != of(b).tokens_s_gpu) return of(a).tokens_s_gpu > of(b).tokens_s_gpu;
-    return behaviour == Behaviour::kNative && BetterAmongEquals(of(a), of(b));
-  });
+const Row& FiguresOf(const TaskRow& row) {
+  return std::get<Row>(row.figures);
 }
 
 // --- aggregated ---
@@ -79,9 +73,7 @@ void CombineLayout(const ResolvedTask& task, std::span<const EncodeWorker> encod
     for (std::uint32_t i = 0; i < exact.size(); ++i) {
       if (exact[i].tpot <= target.tpot && exact[i].ttft <= target.ttft) meets.push_back(i);
     }
-    std::stable_sort(meets.begin(), meets.end(), [&](std::uint32_t a, std::uint32_t b) {
-      return rows[a].seq_s > rows[b].seq_s;
-    });
+    Descending(meets, task.task.behaviour, [&](std::uint32_t i) { return rows[i].seq_s; });
     for (std::size_t e = 0; e < encoders.size(); ++e) {
       std::size_t used = 0;
       for (const std::uint32_t i : meets) {
@@ -145,9 +137,10 @@ class PoolsBehindEncoders {
       std::vector<std::uint32_t> decodes;
       for (const std::uint32_t i : members) {
         const double tpot = decode_->rows[i].tpot;
-        if (tpot > 0 && tpot < target.tpot) decodes.push_back(i);
+        if (tpot > 0 && Below(tpot, target.tpot)) decodes.push_back(i);
       }
-      Descending(decodes, [&](std::uint32_t i) { return decode_->rows[i].seq_s_gpu; });
+      Descending(decodes, task_->task.behaviour,
+                 [&](std::uint32_t i) { return decode_->rows[i].seq_s_gpu; });
       if (decodes.size() > kDecodeChoicesPerLayout) decodes.resize(kDecodeChoicesPerLayout);
       if (const auto chosen = BestOf(decodes, target)) best.push_back(*chosen);
     }
@@ -159,25 +152,12 @@ class PoolsBehindEncoders {
       order.push_back(static_cast<std::uint32_t>(rows.size()));
       rows.push_back({std::move(row), StageOf(StageFor(c, Compose(c).encode_workers), 1)});
     }
-    Descending(order, [&](std::uint32_t i) { return rows[i].disaggregated()->tokens_s_gpu; });
+    Descending(order, task_->task.behaviour,
+               [&](std::uint32_t i) { return rows[i].disaggregated()->tokens_s_gpu; });
     if (order.size() > options_->rows_per_target) order.resize(options_->rows_per_target);
     for (const std::uint32_t i : order) {
       if (taken_.insert(best[i]).second) out.push_back(std::move(rows[i]));
     }
-  }
-
-  template <typename Key>
-  void Descending(std::vector<std::uint32_t>& items, const Key& key) const {
-    if (!reference()) {
-      std::stable_sort(items.begin(), items.end(),
-                       [&](std::uint32_t a, std::uint32_t b) { return key(a) > key(b); });
-      return;
-    }
-    std::vector<double> keys;
-    for (const std::uint32_t i : items) keys.push_back(key(i));
-    std::vector<std::uint32_t> sorted;
-    for (const std::uint32_t k : ReferenceSortDescending(keys)) sorted.push_back(items[k]);
-    items = std::move(sorted);
   }
 
  private:
@@ -187,6 +167,10 @@ class PoolsBehindEncoders {
   };
 
   bool reference() const { return task_->task.behaviour == Behaviour::kReference; }
+  // A target that is just met is met; the reference's pools must stay below it.
+  bool Below(double value, double limit) const {
+    return reference() ? value < limit : value <= limit;
+  }
 
   EncodeStage StageFor(const Combination& c, std::int64_t workers) const {
     EncodeStage stage;
@@ -225,7 +209,7 @@ class PoolsBehindEncoders {
       if (encode_ms >= target.ttft) continue;
       std::vector<std::uint32_t> prefills;
       for (const std::uint32_t i : by_rate_) {
-        if (prefill_->rows[i].ttft < target.ttft - encode_ms) prefills.push_back(i);
+        if (Below(prefill_->rows[i].ttft, target.ttft - encode_ms)) prefills.push_back(i);
         if (prefills.size() == kPrefillChoices) break;
       }
       for (const std::uint32_t d : decodes) {
@@ -238,7 +222,7 @@ class PoolsBehindEncoders {
               (row.tokens_s_gpu == best_row->tokens_s_gpu &&
                (row.num_total_gpus < best_row->num_total_gpus ||
                 (!reference() && row.num_total_gpus == best_row->num_total_gpus &&
-                 row.tpot < best_row->tpot)))) {
+                 BetterAmongEquals(row, *best_row))))) {
             best = c;
             best_row = &row;
           }
@@ -293,7 +277,7 @@ Result<TaskTable> SearchAggregatedBehindEncoders(const ResolvedTask& task,
     return std::unexpected(
         NothingFound(table.tally, "aggregated workers behind encode workers", task.task.behaviour));
   }
-  SortRows<AggregatedRow>(table.rows, task.task.behaviour);
+  SortByValue(table.rows, task.task.behaviour, FiguresOf<AggregatedRow>);
   return table;
 }
 
@@ -333,17 +317,7 @@ Result<TaskTable> SearchPoolsBehindEncoders(const ResolvedTask& task,
   }
   PoolsBehindEncoders search(task, encoders, options, prefill, decode);
   for (const LatencyTarget& target : targets) search.AddRowsFor(target, table.rows);
-  if (behaviour == Behaviour::kNative) {
-    SortRows<DisaggregatedRow>(table.rows, behaviour);
-  } else {
-    std::vector<std::uint32_t> order(table.rows.size());
-    for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-    search.Descending(order,
-                      [&](std::uint32_t i) { return table.rows[i].disaggregated()->tokens_s_gpu; });
-    std::vector<TaskRow> sorted;
-    for (const std::uint32_t i : order) sorted.push_back(std::move(table.rows[i]));
-    table.rows = std::move(sorted);
-  }
+  SortByValue(table.rows, behaviour, FiguresOf<DisaggregatedRow>);
   if (table.rows.empty() && behaviour == Behaviour::kNative) {
     return Fail(ErrorKind::kNoFeasibleConfig,
                 fmt::format("pools of encode, prefill and decode workers: no combination meets the "

@@ -120,7 +120,7 @@ bool BetterMerged(const PickedRow& a, const PickedRow& b, bool load) {
   return PickRowOf(a.row).tpot < PickRowOf(b.row).tpot;
 }
 
-void SortMerged(std::vector<PickedRow>& rows, ServingMode mode, bool load, Behaviour behaviour) {
+void SortMerged(std::vector<PickedRow>& rows, bool load, Behaviour behaviour) {
   if (behaviour == Behaviour::kNative) {
     std::stable_sort(rows.begin(), rows.end(), [&](const PickedRow& a, const PickedRow& b) {
       return BetterMerged(a, b, load);
@@ -128,15 +128,8 @@ void SortMerged(std::vector<PickedRow>& rows, ServingMode mode, bool load, Behav
     return;
   }
   // The reference sorts by throughput in every case.
-  if (mode == ServingMode::kDisaggregated) {
-    std::vector<double> keys;
-    for (const PickedRow& row : rows) keys.push_back(row.pick.tokens_s_gpu_cluster);
-    rows = Permuted(rows, ReferenceSortDescending(keys));
-    return;
-  }
-  std::stable_sort(rows.begin(), rows.end(), [](const PickedRow& a, const PickedRow& b) {
-    return a.pick.tokens_s_gpu_cluster > b.pick.tokens_s_gpu_cluster;
-  });
+  rows = SortedAsReference(std::span<const PickedRow>(rows),
+                           [](const PickedRow& row) { return row.pick.tokens_s_gpu_cluster; });
 }
 
 void KeepFront(std::vector<PickedRow>& rows, bool request_latency) {
@@ -182,7 +175,7 @@ std::vector<ExperimentResult> Merge(std::span<const ExperimentOutcome> outcomes,
     if (!any) continue;
     if (first != nullptr) {
       result.exceeded = all_exceeded;
-      SortMerged(result.best, mode, options.load.has_value(), first->behaviour);
+      SortMerged(result.best, options.load.has_value(), first->behaviour);
       if (result.best.size() > options.top_n) result.best.resize(options.top_n);
       if (!result.best.empty()) {
         const Pick& pick = result.best.front().pick;
