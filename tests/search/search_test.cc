@@ -77,6 +77,15 @@ TEST(ReferenceSort, IsASortAndStableForFewRows) {
             (std::vector<std::uint32_t>{1, 2, 0, 3}));
 }
 
+TEST(ReferenceSort, LeavesEqualsInTheRecordedOrder) {
+  std::vector<double> keys;
+  for (int i = 0; i < 40; ++i) keys.push_back((i * 37) % 11 % 4);
+  EXPECT_EQ(ReferenceSortDescending(keys),
+            (std::vector<std::uint32_t>{20, 32, 31, 21, 9,  10, 17, 30, 29, 28, 19, 18, 39, 6,
+                                        8,  7,  26, 25, 4,  5,  27, 14, 3,  36, 37, 38, 16, 15,
+                                        34, 33, 2,  35, 13, 24, 23, 22, 1,  11, 12, 0}));
+}
+
 PickRow Row(const char* group, double tpot, double per_gpu, std::int64_t gpus, double seq_s) {
   PickRow row;
   row.group = group;
