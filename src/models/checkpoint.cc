@@ -17,6 +17,7 @@
 
 #include "base/near_names.h"
 #include "models/family.h"
+#include "models/json_long_values.h"
 
 namespace infercast {
 
@@ -27,7 +28,8 @@ namespace fs = std::filesystem;
 constexpr std::string_view kConfigSuffix = "_config.json";
 constexpr std::string_view kQuantSuffix = "_hf_quant_config.json";
 
-Result<std::string> ReadFile(const fs::path& path) {
+// Fills `text`, with kJsonPadding bytes to spare.
+Status ReadFile(const fs::path& path, std::string& text) {
   constexpr std::uintmax_t kMaxBytes = std::uintmax_t{64} << 20;
   std::error_code ec;
   const std::uintmax_t size = fs::file_size(path, ec);
@@ -39,7 +41,7 @@ Result<std::string> ReadFile(const fs::path& path) {
         fmt::format("{} is too large for a model configuration: {} bytes", path.string(), size));
   }
   std::ifstream in(path, std::ios::binary);
-  std::string text;
+  text.clear();
   text.reserve(static_cast<std::size_t>(size) + kJsonPadding);
   text.resize_and_overwrite(static_cast<std::size_t>(size), [&](char* to, std::size_t count) {
     in.read(to, static_cast<std::streamsize>(count));
@@ -48,8 +50,26 @@ Result<std::string> ReadFile(const fs::path& path) {
   if (text.size() != size) {
     return Fail(ErrorKind::kIo, fmt::format("cannot read {}", path.string()));
   }
-  return text;
+  return {};
 }
+
+// The texts of a checkpoint's files while they are parsed. A thread keeps their memory for the next
+// checkpoint, unless they are unusually large: fresh pages cost more than parsing does.
+class Texts {
+ public:
+  std::string config, quant;
+
+  static Texts& OfThread() {
+    thread_local Texts texts;
+    return texts;
+  }
+  void Trim() {
+    constexpr std::size_t kMost = std::size_t{8} << 20;
+    for (std::string* text : {&config, &quant}) {
+      if (text->capacity() > kMost) *text = {};
+    }
+  }
+};
 
 // A file as it was when it was read; another stamp means other content.
 struct FileStamp {
@@ -97,10 +117,11 @@ class ParsedCheckpoints {
 Result<ModelConfig> ParseTexts(std::string name, std::string_view config_text,
                                std::string_view hf_quant_text, UnlistedArchitecture unlisted,
                                const JsonLimits& limits) {
-  IC_ASSIGN(JsonDocument config, ParseLenientJson(config_text, "config.json", limits));
+  JsonLongValues long_values;  // both files may list the format of every matrix
+  IC_ASSIGN(JsonDocument config, ParseLenientJson(config_text, "config.json", limits, long_values));
   std::optional<JsonDocument> quant;
   if (!hf_quant_text.empty()) {
-    IC_ASSIGN(quant, ParseLenientJson(hf_quant_text, "hf_quant_config.json", limits));
+    IC_ASSIGN(quant, ParseLenientJson(hf_quant_text, "hf_quant_config.json", limits, long_values));
   }
   MergeQuantisation(config, std::move(quant));
   return ParseModelConfig(std::move(name), std::make_shared<const JsonDocument>(std::move(config)),
@@ -114,14 +135,14 @@ Result<ModelConfig> LoadFiles(std::string name, const fs::path& config, const fs
   if (search.remember) {
     if (std::optional<ModelConfig> known = parsed.Find(key)) return *std::move(known);
   }
-  IC_ASSIGN(const std::string config_text, ReadFile(config));
-  std::string quant_text;
+  Texts& texts = Texts::OfThread();
+  IC_RETURN_IF_ERROR(ReadFile(config, texts.config));
+  texts.quant.clear();
   std::error_code ec;
-  if (fs::is_regular_file(quant, ec)) {
-    IC_ASSIGN(quant_text, ReadFile(quant));
-  }
+  if (fs::is_regular_file(quant, ec)) IC_RETURN_IF_ERROR(ReadFile(quant, texts.quant));
   Result<ModelConfig> model =
-      ParseTexts(std::move(name), config_text, quant_text, search.unlisted, {.padded = true});
+      ParseTexts(std::move(name), texts.config, texts.quant, search.unlisted, {.padded = true});
+  texts.Trim();
   if (!model) {
     return Fail(model.error().kind, fmt::format("{}: {}", config.string(), model.error().message));
   }
@@ -322,7 +343,8 @@ Result<ModelConfig> LoadModelConfig(std::string_view name, const CheckpointSearc
 
 Result<JsonDocument> LoadCheckpointDocument(std::string_view name, const CheckpointSearch& search) {
   IC_ASSIGN(const CheckpointFiles files, Locate(name, search));
-  IC_ASSIGN(const std::string text, ReadFile(files.config));
+  std::string text;
+  IC_RETURN_IF_ERROR(ReadFile(files.config, text));
   return ParseLenientJson(text, files.config.string(), {.padded = true});
 }
 

@@ -1,6 +1,6 @@
-// JSON trees. simdjson reads what is plainly valid, some 2 GB a second. What it rejects is read
-// again through nlohmann-json's event interface, which takes integers beyond 64 bits and tells
-// where a text went wrong; limits act while reading.
+// JSON trees. simdjson walks what is plainly valid, a gigabyte a second and more. What it rejects
+// is read again through nlohmann-json's event interface, which takes integers beyond 64 bits and
+// tells where a text went wrong; limits act while reading.
 #include "models/json_tree.h"
 
 #include <fmt/format.h>
@@ -11,6 +11,8 @@
 #include <memory_resource>
 #include <nlohmann/json.hpp>
 #include <type_traits>
+
+#include "models/json_long_values.h"
 
 namespace infercast {
 
@@ -117,10 +119,13 @@ class JsonArena {
   }
   JsonNode* NewNode(const JsonNode& node) { return const_cast<JsonNode*>(Copy(&node, 1)); }
 
-  static JsonDocument Document(std::shared_ptr<JsonArena> arena, const JsonNode& root) {
+  // `others`: arenas that hold nodes below the root, too.
+  static JsonDocument Document(std::shared_ptr<JsonArena> arena, const JsonNode& root,
+                               const std::vector<std::shared_ptr<JsonArena>>& others = {}) {
     JsonDocument document;
     document.root_ = arena->NewNode(root);
     document.arenas_.push_back(std::move(arena));
+    document.arenas_.insert(document.arenas_.end(), others.begin(), others.end());
     return document;
   }
 
@@ -176,76 +181,210 @@ JsonNode ArrayNode(JsonArena& arena, const JsonNode* items, std::size_t count) {
   return node;
 }
 
-// Turns simdjson's answer into nodes. Children gather on a stack until their number is known.
-class DomReader {
- public:
-  explicit DomReader(JsonArena& arena) : arena_(arena) {}
+}  // namespace
 
-  JsonNode Read(simdjson::dom::element element) {
-    using simdjson::dom::element_type;
-    switch (element.type()) {
-      case element_type::ARRAY: {
-        const std::size_t first = items_.size();
-        for (const simdjson::dom::element item : simdjson::dom::array(element)) {
-          items_.push_back(Read(item));
-        }
-        const JsonNode node = ArrayNode(arena_, items_.data() + first, items_.size() - first);
-        items_.resize(first);
-        return node;
-      }
-      case element_type::OBJECT: {
-        const std::size_t first = members_.size();
-        for (const auto& [key, value] : simdjson::dom::object(element)) {
-          const std::string_view name = arena_.CopyText(key);
-          // Thousands of members with the same small value in a row share it.
-          const bool repeats = members_.size() > first && IsSame(members_.back().value, value);
-          members_.push_back({name, repeats ? members_.back().value : Read(value)});
-        }
-        const JsonNode node = ObjectNode(arena_, members_.data() + first, members_.size() - first);
-        members_.resize(first);
-        return node;
-      }
-      case element_type::INT64:
-        return IntegerNode(std::int64_t(element));
-      case element_type::UINT64:  // only what int64 does not hold
-        return NumberNode(static_cast<double>(std::uint64_t(element)));
-      case element_type::DOUBLE:
-        return NumberNode(double(element));
-      case element_type::STRING:
-        return TextNode(arena_, std::string_view(element));
-      case element_type::BOOL:
-        return BoolNode(bool(element));
-      case element_type::NULL_VALUE:
-        break;
+// Turns what simdjson walks over into nodes; every value is visited, so that all of the text is
+// checked, except where its like was before. Children gather on a stack until their number is
+// known.
+class JsonWalker {
+ public:
+  // A text of whole values behind which readable bytes follow. The stacks keep their memory from
+  // one text to the next.
+  std::optional<JsonDocument> Read(simdjson::ondemand::document& document, std::string_view text,
+                                   std::size_t max_depth, JsonLongValues* long_values) {
+    arena_ = std::make_shared<JsonArena>();
+    end_ = text.data() + text.size();
+    max_depth_ = max_depth;
+    long_values_ = long_values;
+    sharing_.clear();
+    items_.clear();
+    members_.clear();
+    simdjson::ondemand::object object;
+    JsonNode root;
+    if (document.get_object().get(object) != simdjson::SUCCESS || !ReadObject(object, 0, root) ||
+        document.current_location().error() != simdjson::OUT_OF_BOUNDS) {  // something follows
+      return std::nullopt;
     }
-    return {};
+    return JsonArena::Document(std::move(arena_), root, sharing_);
+  }
+  void Trim() {
+    constexpr std::size_t kMost = 32768;
+    arena_ = nullptr;
+    sharing_.clear();
+    if (items_.capacity() > kMost) items_ = {};
+    if (members_.capacity() > kMost) members_ = {};
   }
 
  private:
-  // Texts, and objects of one member that is a text.
-  static bool IsSame(const JsonNode& node, simdjson::dom::element element) {
-    using simdjson::dom::element_type;
-    if (node.kind == JsonNode::Kind::kText) {
-      return element.type() == element_type::STRING &&
-             std::string_view(element) == std::string_view(node.text, node.count);
+  using Value = simdjson::ondemand::value;
+
+  // False where simdjson refuses, or nests too deeply.
+  bool ReadValue(Value& value, std::size_t depth, JsonNode& out) {
+    using simdjson::ondemand::json_type;
+    json_type type{};
+    if (value.type().get(type) != simdjson::SUCCESS) return false;
+    switch (type) {
+      case json_type::array: {
+        simdjson::ondemand::array array;
+        return value.get_array().get(array) == simdjson::SUCCESS && ReadArray(array, depth, out);
+      }
+      case json_type::object: {
+        simdjson::ondemand::object object;
+        return value.get_object().get(object) == simdjson::SUCCESS &&
+               ReadObject(object, depth, out);
+      }
+      case json_type::number:
+        return ReadNumber(value, out);
+      case json_type::string:
+        return ReadText(value, out);
+      case json_type::boolean: {
+        bool boolean = false;
+        if (value.get_bool().get(boolean) != simdjson::SUCCESS) return false;
+        out = BoolNode(boolean);
+        return true;
+      }
+      case json_type::null: {
+        bool null = false;
+        out = {};
+        return value.is_null().get(null) == simdjson::SUCCESS && null;
+      }
+      default:
+        return false;
     }
-    if (node.kind != JsonNode::Kind::kObject || node.count != 1 ||
-        node.members->value.kind != JsonNode::Kind::kText ||
-        element.type() != element_type::OBJECT) {
-      return false;
-    }
-    const simdjson::dom::object object(element);
-    if (object.size() != 1) return false;
-    const auto& [key, value] = *object.begin();
-    return key == node.members->key && IsSame(node.members->value, value);
   }
 
-  JsonArena& arena_;
+  bool ReadArray(simdjson::ondemand::array& array, std::size_t depth, JsonNode& out) {
+    if (depth >= max_depth_) return false;
+    const std::size_t first = items_.size();
+    for (auto item : array) {
+      Value value;
+      JsonNode node;
+      if (item.get(value) != simdjson::SUCCESS || !ReadValue(value, depth + 1, node)) return false;
+      items_.push_back(node);
+    }
+    out = ArrayNode(*arena_, items_.data() + first, items_.size() - first);
+    items_.resize(first);
+    return true;
+  }
+
+  bool ReadObject(simdjson::ondemand::object& object, std::size_t depth, JsonNode& out) {
+    if (depth >= max_depth_) return false;
+    const std::size_t first = members_.size();
+    std::string_view before;  // the text of the list or object of the member before
+    for (auto next : object) {
+      simdjson::ondemand::field field;
+      JsonMember member;
+      if (std::move(next).get(field) != simdjson::SUCCESS || !ReadKey(field, member.key)) {
+        return false;
+      }
+      Value& value = field.value();
+      const char* begin = value.raw_json_token().data();
+      const bool nested = *begin == '{' || *begin == '[';
+      if (nested && StartsWith(begin, before)) {
+        member.value = members_.back().value;  // and simdjson skips it
+      } else if (!nested || !FindLongValue(begin, depth, member.value)) {
+        if (!ReadValue(value, depth + 1, member.value)) return false;
+        before = {};
+        const char* past = nullptr;
+        if (nested) {
+          if (value.current_location().get(past) != simdjson::SUCCESS) return false;
+          before = {begin, static_cast<std::size_t>(past - begin)};
+          KeepLongValue(before, depth, member.value);
+        }
+      }
+      members_.push_back(member);
+    }
+    out = ObjectNode(*arena_, members_.data() + first, members_.size() - first);
+    members_.resize(first);
+    return true;
+  }
+
+  // Whether a list or object that begins there is spelt as `text`, a whole one (and, since it ends
+  // with its bracket, no part of a longer one).
+  bool StartsWith(const char* begin, std::string_view text) const {
+    return !text.empty() && static_cast<std::size_t>(end_ - begin) >= text.size() &&
+           std::memcmp(begin, text.data(), text.size()) == 0;
+  }
+
+  bool FindLongValue(const char* begin, std::size_t depth, JsonNode& out) {
+    if (long_values_ == nullptr) return false;
+    for (const JsonLongValues::Value& known : long_values_->values_) {
+      // Not deeper than there, so that the depth stays within the limit.
+      if (depth > known.depth || !StartsWith(begin, known.text)) continue;
+      out = known.node;
+      if (known.arena != arena_) sharing_.push_back(known.arena);
+      return true;
+    }
+    return false;
+  }
+
+  void KeepLongValue(std::string_view text, std::size_t depth, const JsonNode& node) {
+    constexpr std::size_t kLong = 16384;
+    constexpr std::size_t kMost = 16;
+    if (long_values_ == nullptr || text.size() < kLong || long_values_->values_.size() >= kMost) {
+      return;
+    }
+    long_values_->values_.push_back({text, depth, node, arena_});
+  }
+
+  // By the text's own form: simdjson 3.0 misreads long fractions when asked to tell the kind.
+  static bool ReadNumber(Value& value, JsonNode& out) {
+    if (value.raw_json_token().find_first_of(".eE") != std::string_view::npos) {
+      double number = 0;
+      if (value.get_double().get(number) != simdjson::SUCCESS) return false;
+      out = NumberNode(number);
+      return true;
+    }
+    std::int64_t integer = 0;
+    if (value.get_int64().get(integer) != simdjson::SUCCESS) return false;  // or beyond 64 bits
+    out = IntegerNode(integer);
+    return true;
+  }
+
+  bool ReadText(Value& value, JsonNode& out) {
+    std::string_view text;
+    if (PlainText(value.raw_json_token().data() + 1, text)) {
+      simdjson::ondemand::raw_json_string raw;
+      if (value.get_raw_json_string().get(raw) != simdjson::SUCCESS) return false;
+    } else if (value.get_string().get(text) != simdjson::SUCCESS) {
+      return false;
+    }
+    out = TextNode(*arena_, text);
+    return true;
+  }
+
+  bool ReadKey(simdjson::ondemand::field& field, std::string_view& out) {
+    std::string_view key;
+    if (!PlainText(field.key().raw(), key) && field.unescaped_key().get(key) != simdjson::SUCCESS) {
+      return false;
+    }
+    out = arena_->CopyText(key);
+    return true;
+  }
+
+  // A string's characters from behind its opening quote, unless some are escaped.
+  bool PlainText(const char* begin, std::string_view& out) const {
+    const auto room = static_cast<std::size_t>(end_ - begin);
+    const auto* quote = static_cast<const char*>(std::memchr(begin, '"', room));
+    if (quote == nullptr) return false;
+    const auto length = static_cast<std::size_t>(quote - begin);
+    if (std::memchr(begin, '\\', length) != nullptr) return false;
+    out = {begin, length};
+    return true;
+  }
+
+  std::shared_ptr<JsonArena> arena_;
+  std::vector<std::shared_ptr<JsonArena>> sharing_;  // arenas of long values that are used again
+  const char* end_ = nullptr;
+  std::size_t max_depth_ = 0;
+  JsonLongValues* long_values_ = nullptr;
   std::vector<JsonNode> items_;
   std::vector<JsonMember> members_;
 };
 
-// The same from events, for texts that simdjson rejects.
+namespace {
+
+// Nodes from events, for texts that simdjson rejects.
 class EventReader : public nlohmann::json_sax<nlohmann::json> {
  public:
   EventReader(JsonArena& arena, std::size_t max_depth) : arena_(arena), max_depth_(max_depth) {}
@@ -322,39 +461,41 @@ class EventReader : public nlohmann::json_sax<nlohmann::json> {
   std::string error_;
 };
 
-// simdjson's buffers, kept for the next text unless they are unusually large.
+// simdjson's buffers and ours, kept for the next text unless they are unusually large.
 class WarmParser {
  public:
-  std::optional<simdjson::dom::element> Parse(std::string_view text, const JsonLimits& limits) {
-    // simdjson counts the level on which it would fail.
-    if (limits.max_depth + 1 != parser_.max_depth() || text.size() > parser_.capacity()) {
-      if (parser_.allocate(text.size(), limits.max_depth + 1) != simdjson::SUCCESS) return {};
+  std::optional<JsonDocument> Read(std::string_view text, const JsonLimits& limits,
+                                   JsonLongValues* long_values) {
+    if (!limits.padded) {
+      copy_.reserve(text.size() + kJsonPadding);
+      copy_ = text;
+      text = copy_;
+      long_values = nullptr;  // the copy does not last
     }
-    simdjson::dom::element element;
-    if (parser_.parse(text.data(), text.size(), !limits.padded).get(element) != simdjson::SUCCESS) {
-      return std::nullopt;
-    }
-    return element;
+    simdjson::ondemand::document document;
+    const simdjson::padded_string_view padded(text.data(), text.size(), text.size() + kJsonPadding);
+    if (parser_.iterate(padded).get(document) != simdjson::SUCCESS) return std::nullopt;
+    return walker_.Read(document, text, limits.max_depth, long_values);
   }
   void Trim() {
     constexpr std::size_t kMost = std::size_t{8} << 20;
-    if (parser_.capacity() > kMost) parser_ = simdjson::dom::parser();
+    if (parser_.capacity() > kMost) parser_ = simdjson::ondemand::parser();
+    if (copy_.capacity() > kMost) copy_ = {};
+    walker_.Trim();
   }
 
  private:
-  simdjson::dom::parser parser_;
+  simdjson::ondemand::parser parser_;
+  std::string copy_;
+  JsonWalker walker_;
 };
 
-// Nothing when simdjson does not take the text.
-std::optional<JsonDocument> ParseQuickly(std::string_view text, const JsonLimits& limits) {
+// Nothing when simdjson does not take the text, or it is no object.
+std::optional<JsonDocument> ParseQuickly(std::string_view text, const JsonLimits& limits,
+                                         JsonLongValues* long_values) {
   static_assert(kJsonPadding >= simdjson::SIMDJSON_PADDING);
   thread_local WarmParser parser;
-  std::optional<JsonDocument> document;
-  if (const std::optional<simdjson::dom::element> element = parser.Parse(text, limits)) {
-    auto arena = std::make_shared<JsonArena>();
-    const JsonNode root = DomReader(*arena).Read(*element);
-    document = JsonArena::Document(std::move(arena), root);
-  }
+  std::optional<JsonDocument> document = parser.Read(text, limits, long_values);
   parser.Trim();
   return document;
 }
@@ -429,20 +570,41 @@ JsonView JsonDocument::Adopt(JsonDocument other) {
   return other.root();
 }
 
+namespace {
+
+Result<JsonDocument> ParseLeniently(std::string_view text, std::string_view what,
+                                    const JsonLimits& limits, JsonLongValues* long_values) {
+  IC_RETURN_IF_ERROR(CheckSize(text, what, limits));
+  // Valid JSON has such words at most inside strings, where no configuration keeps a value.
+  if (std::optional<JsonDocument> document = ParseQuickly(text, limits, long_values)) {
+    return *std::move(document);
+  }
+  return ParseCarefully(ReplaceNonFiniteLiterals(std::string(text)), what, limits);
+}
+
+}  // namespace
+
 Result<JsonDocument> ParseJson(std::string_view text, std::string_view what, JsonLimits limits) {
   IC_RETURN_IF_ERROR(CheckSize(text, what, limits));
-  if (std::optional<JsonDocument> document = ParseQuickly(text, limits))
+  if (std::optional<JsonDocument> document = ParseQuickly(text, limits, nullptr)) {
     return *std::move(document);
+  }
   return ParseCarefully(text, what, limits);
 }
 
 Result<JsonDocument> ParseLenientJson(std::string_view text, std::string_view what,
                                       JsonLimits limits) {
-  IC_RETURN_IF_ERROR(CheckSize(text, what, limits));
-  // Valid JSON has such words at most inside strings, where no configuration keeps a value.
-  if (std::optional<JsonDocument> document = ParseQuickly(text, limits))
-    return *std::move(document);
-  return ParseCarefully(ReplaceNonFiniteLiterals(std::string(text)), what, limits);
+  return ParseLeniently(text, what, limits, nullptr);
+}
+
+Result<JsonDocument> ParseLenientJson(std::string_view text, std::string_view what,
+                                      JsonLimits limits, JsonLongValues& long_values) {
+  return ParseLeniently(text, what, limits, &long_values);
+}
+
+bool AreOneValue(JsonView a, JsonView b) {
+  return (a.is_array() || a.is_object()) && b.exists() && a.node()->kind == b.node()->kind &&
+         a.node()->count == b.node()->count && a.node()->items == b.node()->items;
 }
 
 std::string ReplaceNonFiniteLiterals(std::string text) {

@@ -8,6 +8,8 @@
 #include <array>
 #include <cctype>
 
+#include "models/json_long_values.h"
+
 namespace infercast {
 
 namespace {
@@ -159,18 +161,19 @@ JsonView NamedAlgorithm(JsonView entry) {
 
 LayerFormats CollectLayerFormats(JsonView root) {
   LayerFormats formats;
+  JsonView listed;
   for (const JsonView source : {HfQuantization(root), QuantizationConfig(root)}) {
     const JsonView layers = source["quantized_layers"];
+    if (AreOneValue(layers, listed)) continue;
+    listed = layers;
     // Thousands of entries repeat a few formats: an entry like the one before it is not normalised
     // again.
-    std::string_view spelled;
+    JsonView before;
     std::string algorithm;
     for (std::size_t i = 0; layers.is_object() && i < layers.size(); ++i) {
-      const std::string_view now = NamedAlgorithm(layers.Item(i)).AsText().value_or("");
-      if (now.empty() || now != spelled) {
-        algorithm = LayerAlgorithm(layers.Item(i));
-        spelled = now;
-      }
+      const JsonView entry = layers.Item(i);
+      if (!AreOneValue(entry, before)) algorithm = LayerAlgorithm(entry);
+      before = entry;
       formats.Add(layers.Key(i), algorithm);
     }
   }
@@ -274,14 +277,17 @@ bool IsRoutedExpertTarget(std::string_view path) {
   };
   bool routed = false;
   // The rare letter of the word is looked for first: paths are long and come by the thousands.
-  for (std::size_t x = 1; x < path.size(); ++x) {
-    if ((path[x] != 'x' && path[x] != 'X') || !matches(x - 1, kExpert)) continue;
-    const std::size_t end = x - 1 + kExpert.size();
-    if (follows(x - 1, "shared_")) return false;
-    if (follows(x - 1, "routing_")) routed = true;
-    if (follows(x - 1, ".") && matches(end, "s") &&
-        (end + 1 == path.size() || path[end + 1] == '.')) {
-      routed = true;
+  for (const char letter : {'x', 'X'}) {
+    for (std::size_t x = path.find(letter); x != std::string_view::npos;
+         x = path.find(letter, x + 1)) {
+      if (x == 0 || !matches(x - 1, kExpert)) continue;
+      const std::size_t end = x - 1 + kExpert.size();
+      if (follows(x - 1, "shared_")) return false;
+      if (follows(x - 1, "routing_")) routed = true;
+      if (follows(x - 1, ".") && matches(end, "s") &&
+          (end + 1 == path.size() || path[end + 1] == '.')) {
+        routed = true;
+      }
     }
   }
   return routed;

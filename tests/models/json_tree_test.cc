@@ -3,8 +3,45 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "models/json_long_values.h"
+
 namespace infercast {
 namespace {
+
+using nlohmann::json;
+
+// The tree again, as another library has it (that keeps the last of equal keys, sorted).
+json ToJson(JsonView view) {
+  if (view.is_object()) {
+    json object = json::object();
+    for (std::size_t i = 0; i < view.size(); ++i) {
+      object[std::string(view.Key(i))] = ToJson(view.Item(i));
+    }
+    return object;
+  }
+  if (view.is_array()) {
+    json array = json::array();
+    for (std::size_t i = 0; i < view.size(); ++i) array.push_back(ToJson(view.Item(i)));
+    return array;
+  }
+  if (const auto text = view.AsText()) return std::string(*text);
+  if (const auto boolean = view.AsBool()) return *boolean;
+  if (view.is_null()) return nullptr;
+  return *view.AsNumber();
+}
+
+// Every number as binary64, which is what a tree answers for all of them.
+json WithDoubles(const json& value) {
+  if (value.is_number()) return value.get<double>();
+  json out = value;
+  if (value.is_structured()) {
+    for (auto it = out.begin(); it != out.end(); ++it) *it = WithDoubles(*it);
+  }
+  return out;
+}
 
 TEST(JsonTree, KeepsOrderTypesAndTheLastOfEqualKeys) {
   const auto tree = ParseJson(
@@ -53,7 +90,111 @@ TEST(JsonTree, RejectsWhatIsNotJson) {
   }
 }
 
+TEST(JsonTree, EscapedTextsAreWhatTheyStandFor) {
+  const auto tree =
+      ParseJson(R"({"a\"\u00e9": "x\n\ud83d\ude00\\", "b": "é", "c": ["\t"]})", "test");
+  ASSERT_TRUE(tree) << tree.error().message;
+  EXPECT_EQ(tree->root().Key(0), "a\"é");
+  EXPECT_EQ(tree->root().Item(0).AsText(), "x\n😀\\");
+  EXPECT_EQ(tree->root()["b"].AsText(), "é");
+  EXPECT_EQ(tree->root()["c"].Item(0).AsText(), "\t");
+}
+
+TEST(JsonTree, RepeatedMembersShareTheirValue) {
+  const auto tree = ParseJson(
+      R"({"a": {"f": [1, "x"]}, "b": {"f": [1, "x"]}, "c": {"f": [1, "y"]}, "d": {"f": [1, "y"], "g": 1},
+          "e": [1], "f": [1, 2], "g": [1, 2]})",
+      "test");
+  ASSERT_TRUE(tree) << tree.error().message;
+  const JsonView root = tree->root();
+  EXPECT_TRUE(AreOneValue(root["b"], root["a"]));
+  EXPECT_FALSE(AreOneValue(root["c"], root["b"]));
+  EXPECT_FALSE(AreOneValue(root["d"], root["c"]));
+  EXPECT_FALSE(AreOneValue(root["f"], root["e"]));
+  EXPECT_TRUE(AreOneValue(root["g"], root["f"]));
+  EXPECT_EQ(root["b"]["f"].Item(1).AsText(), "x");
+  EXPECT_EQ(root["c"]["f"].Item(1).AsText(), "y");
+  EXPECT_EQ(root["d"].size(), 2u);
+  EXPECT_FALSE(AreOneValue(JsonView(), JsonView()));
+}
+
+TEST(JsonTree, LongValuesOfSeveralTextsAreSharedAndOutliveTheirTexts) {
+  std::string list = "[0";
+  for (int i = 1; i < 9000; ++i) list += ", " + std::to_string(i);
+  list += "]";
+  std::string first = R"({"a": {"list": )" + list + R"(}, "b": 1})";
+  std::string second = R"({"list": )" + list + R"(, "n": {"list": )" + list +
+                       R"( }, "m": {"x": {"list": )" + list + "}}}";
+  std::string third = R"({"list": )" + list.substr(0, list.size() - 1) + ", 1]}";
+  std::optional<JsonDocument> shared, other;
+  {
+    for (std::string* text : {&first, &second, &third}) {
+      text->reserve(text->size() + kJsonPadding);
+    }
+    JsonLongValues long_values;
+    const auto a = ParseLenientJson(first, "first", {.padded = true}, long_values);
+    const auto b = ParseLenientJson(second, "second", {.padded = true}, long_values);
+    const auto c = ParseLenientJson(third, "third", {.padded = true}, long_values);
+    ASSERT_TRUE(a && b && c);
+    EXPECT_TRUE(AreOneValue(b->root()["list"], a->root()["a"]["list"]));
+    EXPECT_TRUE(AreOneValue(b->root()["n"]["list"], a->root()["a"]["list"]));
+    EXPECT_EQ(b->root()["m"]["x"]["list"].size(), 9000u);
+    EXPECT_FALSE(AreOneValue(c->root()["list"], a->root()["a"]["list"]));
+    shared = *b;
+    other = *c;
+  }
+  for (std::string* text : {&first, &second, &third}) text->assign(text->size(), '?');
+  EXPECT_EQ(shared->root()["list"].Item(8999).AsInteger(), 8999);
+  EXPECT_EQ(shared->root()["m"]["x"]["list"].Item(17).AsInteger(), 17);
+  EXPECT_EQ(other->root()["list"].size(), 9001u);
+}
+
+// Texts with a few bytes changed, dropped or doubled: what is taken, and as what, is what another
+// library says.
+TEST(JsonTree, TakesWhatIsJsonAndNothingElse) {
+  const std::string whole =
+      R"({"model": "a\u00e9b", "sizes": [1, -2, 3.5e2, 0, 9223372036854775808], "none": null,
+          "layers": {"x.0": {"q": "FP8"}, "x.1": {"q": "FP8"}, "x.2": {"q": "FP8", "w": [true, false]}},
+          "deep": [[[{"a": {"b": []}}]]], "empty": {}})";
+  std::mt19937 random(20);
+  const auto below = [&](std::size_t n) { return random() % n; };
+  constexpr std::string_view kBytes = "{}[]\",:0-9.eEtfn\\ \n\x01\xc3";
+  int taken = 0;
+  for (int i = 0; i < 5'000; ++i) {
+    std::string text = whole;
+    for (std::size_t edits = 1 + below(3); edits > 0; --edits) {
+      const std::size_t at = below(text.size());
+      switch (below(4)) {
+        case 0:
+          text[at] = kBytes[below(kBytes.size())];
+          break;
+        case 1:
+          text.erase(at, 1 + below(4));
+          break;
+        case 2:
+          text.insert(at, 1, kBytes[below(kBytes.size())]);
+          break;
+        default:
+          text.insert(at, text.substr(below(text.size()), 1 + below(12)));
+      }
+    }
+    const auto tree = ParseJson(text, "test");
+    const json expected = json::parse(text, nullptr, false);
+    ASSERT_EQ(tree.has_value(), !expected.is_discarded()) << text;
+    if (!tree) continue;
+    ++taken;
+    ASSERT_EQ(ToJson(tree->root()), WithDoubles(expected)) << text;
+  }
+  EXPECT_GT(taken, 300);
+}
+
 TEST(JsonTree, LimitsDepthAndSize) {
+  for (const auto& [depth, fits] : {std::pair{127, true}, std::pair{128, false}}) {
+    const std::string nested = R"({"a": )" + std::string(static_cast<std::size_t>(depth), '[') +
+                               std::string(static_cast<std::size_t>(depth), ']') + "}";
+    EXPECT_EQ(ParseJson(nested, "config.json").has_value(), fits) << depth;
+  }
+
   const std::string deep = std::string(100'000, '[') + std::string(100'000, ']');
   const auto too_deep = ParseJson(deep, "config.json");
   ASSERT_FALSE(too_deep);
