@@ -75,7 +75,10 @@ void CorrectedForwardPass(benchmark::State& state) {
   auto model = infercast::OnlineModel::FromEngine(Qwen()).value();
   const infercast::ForwardPassMetrics seen{
       .scheduled = {.num_decode_requests = 32, .sum_decode_kv_tokens = 64000}, .wall_time_s = 0.02};
-  for (int i = 0; i < 64; ++i) (void)model.Observe(std::span(&seen, 1));
+  for (int i = 0; i < 64; ++i) {
+    if (!model.Observe(std::span(&seen, 1)))
+      return state.SkipWithError("an observation is refused");
+  }
   for (auto _ : state) benchmark::DoNotOptimize(model.Estimate(seen));
 }
 BENCHMARK(CorrectedForwardPass);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <cassert>
 #include <charconv>
 
 #include "base/files.h"
@@ -58,7 +59,8 @@ Result<ValidateOptions> MeasuredFlags::Options(const CliContext& context) const 
   IC_ASSIGN(CorrectionSettings set, ParseCorrections(corrections));
   options.corrections = [set, none = bare](Backend backend, bool disaggregated) {
     ServingCorrections c = none ? NoCorrections() : DefaultCorrections(backend, disaggregated);
-    (void)ApplyCorrections(set, c);  // checked when parsed
+    [[maybe_unused]] const Status applied = ApplyCorrections(set, c);
+    assert(applied);  // checked when parsed
     return c;
   };
   return options;

@@ -25,7 +25,6 @@ namespace {
 using latent::BlockRates;
 using latent::DsaRoofline;
 using latent::DsaShape;
-using latent::Roof;
 
 std::uint64_t ToCount(double coordinate) { return static_cast<std::uint64_t>(coordinate); }
 

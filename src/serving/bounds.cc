@@ -151,7 +151,7 @@ OperatorRole RoleOf(const Operator& op) {
 int KernelsOf(const Operator& op) {
   // Routing, permutation, two products, activation and combination of experts; projections, norms,
   // rotation, cache and attention of a block.
-  constexpr int kBlock = 8;
+  static constexpr int kBlock = 8;
   return std::visit(
       [](const auto& kind) {
         using T = std::decay_t<decltype(kind)>;
