@@ -260,7 +260,8 @@ TEST_F(ContextParallel, ReuseLayersGatherLatentsOnly) {
 }
 
 TEST_F(ContextParallel, MeasuredKernelsAreTakenAtTheNearestLength) {
-  const latent::SparseKernels kernels(system_.Open(DatabaseMode::kSol), kGlm, 64);
+  const Database db = system_.Open(DatabaseMode::kSol);
+  const latent::SparseKernels kernels(db, kGlm, 64);
   ASSERT_TRUE(kernels.RequireIndexer());
   // 640 is as far from 256 as from 1024: the smaller one.
   EXPECT_DOUBLE_EQ(*kernels.IndexerCorrection(1, 640, 160, 0, 4),
@@ -301,7 +302,8 @@ TEST(ContextParallelKernels, AFileWithoutHeadCountsServesAll) {
   Row row = KernelRow(1, 128, 0, 0.8);
   row.erase(row.begin());
   system.Put("glm5_mqa_logits_module_perf", {row});
-  const latent::SparseKernels kernels(system.Open(DatabaseMode::kSilicon), kGlm, 24);
+  const Database db = system.Open(DatabaseMode::kSilicon);
+  const latent::SparseKernels kernels(db, kGlm, 24);
   EXPECT_FALSE(kernels.RequireIndexer());  // the choice is missing still
   EXPECT_DOUBLE_EQ(*kernels.IndexerCorrection(1, 128, 64, 0, 2), 0.8 / 2 - 0.8);
 }
