@@ -7,7 +7,11 @@
 // The constants inside the simulation are found by the simplex method of Nelder and Mead with
 // limits; the additive ones after it, by golden section.
 //
+// Intervals are judged out of fold as well: bounds from the errors of the other folds.
+//
 //   fit_corrections --points train.csv --folds folds.csv [--only-score] [--out-of-fold out.csv]
+//     [--inferred-slots with|without|dropped]  how the campaign whose engine lacks a batch slot
+//     counts
 #include <fmt/format.h>
 #include <tbb/parallel_for.h>
 
@@ -22,13 +26,13 @@
 #include <sstream>
 
 #include "tables/systems_paths.h"
-#include "validation/csv.h"
+#include "validation/fold_evaluation.h"
 #include "validation/prepared_point.h"
 
 namespace infercast {
 namespace {
 
-constexpr int kFolds = 4;
+constexpr int kFolds = Folds::kCount;
 
 struct Row {
   PreparedDeployment* deployment = nullptr;
@@ -262,12 +266,17 @@ int Main(int argc, char** argv) {
   std::string points_file, folds_file, out_file;
   bool only_score = false;
   std::string only;
+  std::string slots = "with";
   std::size_t most = 260;
   app.add_option("--points", points_file, "Measured points")->required();
   app.add_option("--folds", folds_file, "Fold of each group")->required();
   app.add_option("--out-of-fold", out_file, "Write every out-of-fold forecast to this CSV");
   app.add_option("--rows", most, "Rows per fit at most");
   app.add_option("--only", only, "One backend, e.g. trtllm or trtllm-disagg");
+  app.add_option("--inferred-slots", slots,
+                 "Rows whose missing batch slot was inferred from themselves: with it, without it, "
+                 "or dropped")
+      ->check(CLI::IsMember({"with", "without", "dropped"}));
   app.add_flag("--only-score", only_score, "Score the built-in constants, fit nothing");
   CLI11_PARSE(app, argc, argv);
 
@@ -290,33 +299,30 @@ int Main(int argc, char** argv) {
     fmt::print(stderr, "{}\n", file.error().message);
     return 1;
   }
-  std::map<std::string, int> folds;
-  for (const CsvLine& line : ParseCsv(read(folds_file))) {
-    if (line.number == 1 || line.cells.size() < 6) continue;
-    folds[fmt::format("{}|{}|{}|{}|{}", line.cells[0], line.cells[1], line.cells[2], line.cells[3],
-                      line.cells[4])] = std::stoi(line.cells[5]);
-  }
+  const Folds folds = Folds::Parse(read(folds_file));
   const std::vector<RepairedPoint> points =
       RepairPoints(std::move(file->points), MoeTest(checkpoints));
-  std::vector<PreparedDeployment> deployments = PreparePoints(points, systems, checkpoints, {});
+  std::vector<PreparedDeployment> deployments =
+      PreparePoints(points, systems, checkpoints, {.inferred_slots = slots == "with"});
 
   std::string oof =
       "line,fold,backend,mode,estimated,octaves,measured_ttft,ttft,measured_tpot,tpot\n";
   Tally all;
+  IntervalCoverage all_within;
+  const auto coverage_text = [](const IntervalCoverage& c) {
+    return fmt::format("TTFT {:.1f} %, TPOT {:.1f} %", c.ttft_percent(), c.tpot_percent());
+  };
   std::vector<Row> rows;
   for (PreparedDeployment& d : deployments) {
     if (d.error) continue;
     for (const PreparedPoint& p : d.points) {
       const RepairedPoint& r = points[p.index];
-      if (r.copy || r.hidden_speculation) continue;
+      if (r.copy || r.hidden_speculation || (slots == "dropped" && p.lacks_slot)) continue;
       Row row;
       row.deployment = &d;
       row.point = &p;
       row.measured = &r;
-      const auto it = folds.find(fmt::format("{}|{}|{}|{}|{}", r.disaggregated ? "disagg" : "agg",
-                                             r.point.backend, r.point.system, r.point.model,
-                                             r.point.precision));
-      row.fold = it == folds.end() ? static_cast<int>(p.index % kFolds) : it->second;
+      row.fold = folds.Of(r, p.index);
       rows.push_back(row);
     }
   }
@@ -342,6 +348,7 @@ int Main(int argc, char** argv) {
       return Sample(use, most);
     };
     Tally tally;
+    std::vector<FoldSample> samples;
     std::map<std::string, std::pair<double, double>> ranges;
     for (int fold = 0; fold < kFolds; ++fold) {
       std::vector<Row*> test;
@@ -366,6 +373,8 @@ int Main(int argc, char** argv) {
         part.Add(*row, row->ttft, row->tpot);
         tally.Add(*row, row->ttft, row->tpot);
         if (!plan.disaggregated) all.Add(*row, row->ttft, row->tpot);
+        samples.push_back({fold, row->point->kind, row->measured->point.ttft_ms.value_or(0),
+                           row->ttft, row->measured->point.tpot_ms.value_or(0), row->tpot});
         oof += fmt::format("{},{},{},{},{},{},{},{},{},{}\n", row->measured->point.line, fold,
                            ToString(plan.backend), plan.disaggregated ? "disagg" : "agg",
                            row->point->kind.estimated ? 1 : 0, row->point->kind.octaves,
@@ -375,6 +384,10 @@ int Main(int argc, char** argv) {
       fmt::print("  fold {}: {}\n", fold, part.Text());
     }
     fmt::print("  out of fold: {}\n", tally.Text());
+    const IntervalCoverage within = CoverageOutOfFold(samples);
+    fmt::print("  within intervals from the other folds: {}; within those shown: {}\n",
+               coverage_text(within), coverage_text(CoverageAsShown(samples)));
+    if (!plan.disaggregated) all_within.Merge(within);
     if (!only_score) {
       const Fit fit = FitRows(plan, fittable(-1));
       fmt::print("  all rows: loss {:.4f}\n", fit.loss);
@@ -386,6 +399,7 @@ int Main(int argc, char** argv) {
     std::fflush(stdout);
   }
   fmt::print("aggregated, out of fold: {}\n", all.Text());
+  fmt::print("aggregated, within intervals from the other folds: {}\n", coverage_text(all_within));
   if (!out_file.empty()) std::ofstream(out_file) << oof;
   return 0;
 }

@@ -63,12 +63,14 @@ ForecastKind KindOf(const Worker& worker, bool disaggregated, std::int64_t decod
   return kind;
 }
 
+double WideningOf(const ForecastKind& kind) { return kind.octaves > kFar ? kFarFactor : 1; }
+
 ForecastIntervals IntervalsOf(const ForecastKind& kind, double ttft, double tpot) {
   const Row& row = RowOf(kind);
   Ratios r = kind.estimated ? row.estimated : row.measured;
-  if (kind.octaves > kFar) {
+  if (const double wide = WideningOf(kind); wide != 1) {
     for (double* ratio : {&r.ttft_low, &r.ttft_high, &r.tpot_low, &r.tpot_high}) {
-      *ratio = std::pow(*ratio, kFarFactor);
+      *ratio = std::pow(*ratio, wide);
     }
   }
   return {{ttft * r.ttft_low, ttft * r.ttft_high}, {tpot * r.tpot_low, tpot * r.tpot_high}};

@@ -26,6 +26,9 @@ struct ForecastKind {
 ForecastKind KindOf(const Worker& worker, bool disaggregated, std::int64_t decodes,
                     std::int64_t isl, std::int64_t osl);
 
+// By what the logarithms of bounds are multiplied: more than 1 far beyond the measured sizes.
+double WideningOf(const ForecastKind& kind);
+
 struct Interval {
   double low = 0, high = 0;
 };

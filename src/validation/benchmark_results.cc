@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 
 namespace infercast {
@@ -33,8 +36,62 @@ std::optional<std::int64_t> Whole(const json& root, Keys... keys) {
 }
 
 std::string Text(const json& root, const char* key) {
+  if (!root.is_object()) return "";
   const auto it = root.find(key);
   return it != root.end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
+// A part of a document; null where it is not there.
+const json& Part(const json& root, const char* key) {
+  static const json none;
+  if (!root.is_object()) return none;
+  const auto it = root.find(key);
+  return it == root.end() ? none : *it;
+}
+
+// The first of these that is a whole number above zero, be it written as text: what a user adds to
+// a result by hand (--metadata tensor_parallel_size=8) is text.
+std::optional<std::int64_t> Setting(const json& root, std::initializer_list<const char*> keys) {
+  for (const char* key : keys) {
+    if (const std::optional<std::int64_t> v = Whole(root, key)) return v;
+    const std::string text = Text(root, key);
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool all = end == text.data() + text.size();
+    if (error == std::errc() && all && value > 0 && value < (1 << 24)) return value;
+  }
+  return std::nullopt;
+}
+
+// Uniform lengths from a share of the nominal one on; a share of 0 is any length.
+void SetUniformLengths(MeasuredPoint& p, std::int64_t in, std::int64_t out, double shortest) {
+  p.isl = std::max<std::int64_t>(1, in);
+  p.osl = std::max<std::int64_t>(1, out);
+  p.shortest = std::clamp(shortest, 1e-6, 1.0);
+}
+
+// Mean and largest of a list of lengths.
+struct Lengths {
+  double mean = 0, most = 0;
+  // Uniform from this share of the largest on has this mean; below 0: not uniform.
+  double shortest() const { return most > 0 ? 2 * mean / most - 1 : -1; }
+};
+std::optional<Lengths> LengthsOf(const json& list) {
+  if (!list.is_array() || list.empty()) return std::nullopt;
+  Lengths lengths;
+  double n = 0;
+  for (const json& one : list) {
+    if (!one.is_number()) return std::nullopt;
+    const double v = one.get<double>();
+    if (!(v >= 0 && v < 1e9)) return std::nullopt;
+    if (v == 0) continue;  // of a request that failed
+    lengths.mean += v;
+    lengths.most = std::max(lengths.most, v);
+    ++n;
+  }
+  if (n == 0) return std::nullopt;
+  lengths.mean /= n;
+  return lengths;
 }
 
 // Mean lengths stand for every request.
@@ -44,9 +101,29 @@ void SetMeanLengths(MeasuredPoint& p, std::optional<double> in, std::optional<do
   p.shortest = 1;
 }
 
-// vllm bench serve and sglang.bench_serving share the names of their figures.
+// The engine behind SGLang's name for an endpoint ("sglang-oai", "vllm-chat", "trt"); "" for
+// names that fit any engine ("openai").
+std::string EngineOf(const std::string& endpoint) {
+  if (endpoint.starts_with("sglang")) return "sglang";
+  if (endpoint.starts_with("vllm")) return "vllm";
+  if (endpoint.starts_with("trt") || endpoint.starts_with("tensorrt")) return "trtllm";
+  return "";
+}
+
+// What speculation achieved, as vLLM's metrics count it: drafts, tokens drafted, tokens accepted.
+void SetSpeculation(MeasuredPoint& p, const json& j) {
+  const std::optional<double> drafts = Number(j, "spec_decode_num_drafts");
+  const std::optional<double> drafted = Number(j, "spec_decode_draft_tokens");
+  if (!drafts || !drafted || *drafted < *drafts) return;
+  p.nextn = std::llround(*drafted / *drafts);
+  p.nextn_accepted = Number(j, "spec_decode_accepted_tokens").value_or(0) / *drafts;
+}
+
+// vllm bench serve and sglang.bench_serving share the names of their figures. Either may leave a
+// figure out (vLLM: --percentile-metrics).
 std::optional<MeasuredPoint> FromBenchServe(const json& j) {
-  if (!j.contains("mean_ttft_ms") || !j.contains("mean_tpot_ms")) return std::nullopt;
+  if (!j.contains("completed") || !j.contains("total_output_tokens")) return std::nullopt;
+  if (!j.contains("mean_ttft_ms") && !j.contains("mean_tpot_ms")) return std::nullopt;
   MeasuredPoint p;
   p.ttft_ms = Number(j, "mean_ttft_ms");
   p.tpot_ms = Number(j, "mean_tpot_ms");
@@ -62,21 +139,38 @@ std::optional<MeasuredPoint> FromBenchServe(const json& j) {
     };
     SetMeanLengths(p, mean("total_input_tokens"), mean("total_output_tokens"));
   }
-  // Without a limit all requests are in flight at once.
+  // Lengths of single requests, where they were kept, tell how they were spread.
+  const std::optional<Lengths> in = LengthsOf(Part(j, "input_lens"));
+  const std::optional<Lengths> out = LengthsOf(Part(j, "output_lens"));
+  if (in && out && in->shortest() >= 0 && out->shortest() >= 0) {
+    SetUniformLengths(p, std::llround(in->most), std::llround(out->most),
+                      0.5 * (in->shortest() + out->shortest()));
+  }
+  SetSpeculation(p, j);
+  // At a rate the concurrency is a limit only; without either all requests are in flight at once.
+  if (p.rate) p.concurrency.reset();
   if (!p.concurrency && !p.rate) p.concurrency = p.requests;
   p.source = j.contains("sharegpt_output_len") || j.contains("random_range_ratio")
                  ? "sglang bench_serving"
                  : "vllm bench serve";
-  if (p.source == "sglang bench_serving") p.backend = "sglang";
-  const auto info = j.find("server_info");
-  const json& server = info != j.end() && info->is_object() ? *info : j;
+  if (p.source == "sglang bench_serving") {
+    p.backend = EngineOf(Text(j, "backend"));
+    // Its random lengths are uniform between a share of the nominal ones and those.
+    const std::optional<std::int64_t> isl = Whole(j, "random_input_len");
+    const std::optional<std::int64_t> osl = Whole(j, "random_output_len");
+    const json& ratio = Part(j, "random_range_ratio");
+    if (Text(j, "dataset_name").starts_with("random") && isl && osl && ratio.is_number()) {
+      SetUniformLengths(p, *isl, *osl, ratio.get<double>());
+    }
+  }
+  const json& info = Part(j, "server_info");
+  const json& server = info.is_object() ? info : j;
   if (p.model.empty()) p.model = Text(server, "model_path");
   p.version = Text(server, "version");
-  p.worker.tp = Whole(server, "tp_size");
-  p.worker.pp = Whole(server, "pp_size");
-  p.worker.dp = Whole(server, "dp_size");
-  p.worker.moe_ep = Whole(server, "ep_size");
-  if (!p.worker.tp) p.worker.tp = Whole(j, "tensor_parallel_size");
+  p.worker.tp = Setting(server, {"tp_size", "tensor_parallel_size", "tp"});
+  p.worker.pp = Setting(server, {"pp_size", "pipeline_parallel_size", "pp"});
+  p.worker.dp = Setting(server, {"dp_size", "data_parallel_size", "dp"});
+  p.worker.moe_ep = Setting(server, {"ep_size"});
   return p;
 }
 
@@ -93,6 +187,12 @@ std::vector<MeasuredPoint> FromGuideLlm(const json& j) {
     };
     MeasuredPoint p;
     p.source = "guidellm";
+    // Which model was asked for stands with the backend of the benchmark or of the report.
+    p.model = Text(Part(Part(b, "config"), "backend"), "model");
+    const json& arguments = Part(j, "args");
+    if (p.model.empty()) p.model = Text(Part(arguments, "backend_kwargs"), "model");
+    if (p.model.empty()) p.model = Text(arguments, "model");
+    p.requests = Whole(*metrics, "request_totals", "successful");
     p.ttft_ms = mean("time_to_first_token_ms");
     p.tpot_ms = mean("inter_token_latency_ms");  // its time_per_output_token counts the first one
     SetMeanLengths(p, mean("prompt_token_count"), mean("output_token_count"));
@@ -107,6 +207,7 @@ std::vector<MeasuredPoint> FromGuideLlm(const json& j) {
       std::string kind = Text(*strategy, "type_");
       if (kind.empty()) kind = Text(*strategy, "type");
       if (const auto streams = Whole(*strategy, "streams")) p.concurrency = streams;
+      if (kind == "synchronous") p.concurrency = 1;
       if (kind == "constant" || kind == "poisson") {
         p.rate = Number(*strategy, "rate");
         if (p.rate) p.concurrency = std::nullopt;
@@ -127,18 +228,28 @@ std::optional<MeasuredPoint> FromAiPerf(const json& j) {
   p.source = "aiperf";
   SetMeanLengths(p, Number(figures, "input_sequence_length", "avg"),
                  Number(figures, "output_sequence_length", "avg"));
-  p.concurrency = Whole(j, "input_config", "loadgen", "concurrency");
-  p.rate = Number(j, "input_config", "loadgen", "request_rate");
   p.requests = Whole(figures, "request_count", "avg");
-  if (const auto config = j.find("input_config"); config != j.end() && config->is_object()) {
-    const auto endpoint = config->find("endpoint");
-    if (endpoint != config->end() && endpoint->is_object()) {
-      const auto names = endpoint->find("model_names");
-      if (names != endpoint->end() && names->is_array() && !names->empty() &&
-          (*names)[0].is_string()) {
-        p.model = (*names)[0].get<std::string>();
-      }
+  // Two layouts of its configuration: one load, or phases of which the profiling one counts.
+  const json& config = Part(j, "input_config");
+  const json& load = Part(config, "loadgen");
+  p.concurrency = Whole(load, "concurrency");
+  p.rate = Number(load, "request_rate");
+  if (const json& phases = Part(config, "phases"); phases.is_array()) {
+    for (const json& phase : phases) {
+      const std::string kind = Text(phase, "kind");
+      if ((kind.empty() ? Text(phase, "name") : kind) != "profiling") continue;
+      p.concurrency = Whole(phase, "concurrency");
+      p.rate = Number(phase, "rate");
     }
+  }
+  // At a rate the concurrency is a limit only.
+  if (p.rate) p.concurrency.reset();
+  if (const json& names = Part(Part(config, "endpoint"), "model_names");
+      names.is_array() && !names.empty() && names[0].is_string()) {
+    p.model = names[0].get<std::string>();
+  } else if (const json& items = Part(Part(config, "models"), "items");
+             items.is_array() && !items.empty()) {
+    p.model = Text(items[0], "name");
   }
   return p;
 }
@@ -166,6 +277,34 @@ void FillGaps(MeasuredPoint& p, const BenchmarkDeployment& d) {
   if (!p.rate) size(p.concurrency, d.concurrency);
 }
 
+// Python writes infinite and undefined numbers as words that are no JSON: they become null.
+std::string WithoutPythonWords(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted) {
+      if (c == '\\' && i + 1 < text.size()) out += text[i++];
+      quoted = c != '"';
+      out += text[i];
+      continue;
+    }
+    bool word = false;
+    for (const std::string_view known : {"-Infinity", "Infinity", "NaN"}) {
+      if (!text.substr(i).starts_with(known)) continue;
+      out += "null";
+      i += known.size() - 1;
+      word = true;
+      break;
+    }
+    if (word) continue;
+    quoted = c == '"';
+    out += c;
+  }
+  return out;
+}
+
 void Collect(const json& document, std::vector<MeasuredPoint>& points) {
   if (document.is_array()) {
     for (const json& part : document) Collect(part, points);
@@ -186,9 +325,11 @@ void Collect(const json& document, std::vector<MeasuredPoint>& points) {
 
 }  // namespace
 
-Result<MeasuredFile> ParseBenchmarkResults(std::string_view text,
+Result<MeasuredFile> ParseBenchmarkResults(std::string_view given,
                                            const BenchmarkDeployment& deployment) {
   MeasuredFile file;
+  const std::string json_text = WithoutPythonWords(given);
+  std::string_view text = json_text;
   const json whole = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (!whole.is_discarded()) {
     Collect(whole, file.points);

@@ -108,7 +108,8 @@ PreparedPoint PointOf(std::size_t index, const RepairedPoint& r, const Subject& 
                                       r.point.precision, concurrency, isl},
                                      &flags)
                    : DefaultBatchPolicy(subject.backend, subject.system, concurrency, isl);
-  if (LacksOneSlot(r) && concurrency > 1) {
+  out.lacks_slot = LacksOneSlot(r) && concurrency > 1;
+  if (out.lacks_slot && options.inferred_slots) {
     out.policy.max_requests = concurrency - 1;
     out.notes.push_back(
         fmt::format("inferred of this campaign: the engine serves {} of the {} "

@@ -21,6 +21,8 @@ namespace infercast {
 struct PrepareOptions {
   Behaviour behaviour = Behaviour::kNative;
   bool recipes = true;  // launch flags of the public benchmark's recipes
+  // One campaign's rows (see PreparedPoint) get the batch slot that is missing in them.
+  bool inferred_slots = true;
 };
 
 // One point against its deployment.
@@ -32,6 +34,9 @@ struct PreparedPoint {
   KvSpace kv;
   LoadSpec load;
   ForecastKind kind;
+  // Of the campaign whose engine serves one request less at once than it is sent: inferred from
+  // those rows themselves.
+  bool lacks_slot = false;
   std::vector<std::string> notes;
 };
 

@@ -291,6 +291,90 @@ TEST(ClosedLoopPools, PoolsServeEveryRequestAndCountTheTransfer) {
   EXPECT_EQ(ForecastDisaggregated(pools, {}, load).error().kind, ErrorKind::kInvalidArgument);
 }
 
+TEST(ClosedLoopPools, DecodeWorkersReserveNoMoreThanTheirCache) {
+  const auto prefill = Dense(Backend::kTrtllm), decode = Dense(Backend::kTrtllm);
+  ASSERT_NE(prefill, nullptr);
+  DisaggregatedPools pools;
+  pools.prefill = prefill.get();
+  pools.decode = decode.get();
+  pools.decode_workers = 2;
+  pools.decode_kv = {decode->worker().plan().facts.kv.Bytes(1200) * 5.5, true};
+  const auto tight = ForecastDisaggregated(pools, {}, Closed(32, 1000, 200));
+  pools.decode_kv = kUnlimited;
+  const auto free = ForecastDisaggregated(pools, {}, Closed(32, 1000, 200));
+  ASSERT_TRUE(tight && free);
+  EXPECT_GT(tight->peak_kv_share, 0.5);
+  EXPECT_LE(tight->peak_kv_share, 1);
+  EXPECT_LE(tight->mean_running, 12);
+  EXPECT_GT(free->mean_running, tight->mean_running);
+  EXPECT_EQ(tight->requests, 320);
+}
+
+TEST(ClosedLoopPools, OneRequestAtATimeIsPrefillTransferThenDecodeWalk) {
+  const auto prefill = Dense(Backend::kSglang), decode = Dense(Backend::kSglang);
+  ASSERT_NE(prefill, nullptr);
+  DisaggregatedPools pools;
+  pools.prefill = prefill.get();
+  pools.decode = decode.get();
+  pools.prefill_policy = DefaultBatchPolicy(Backend::kSglang, decode->worker().system(), 1, 1024);
+  pools.decode_kv = kUnlimited;
+  const ServingCorrections c = DefaultCorrections(Backend::kSglang, true);
+  LoadSpec load = Closed(1);
+  load.shortest = 1;
+  const auto forecast = ForecastDisaggregated(pools, c, load);
+  ASSERT_TRUE(forecast);
+  std::vector<RankLoad> rank(1);
+  rank[0].context = {1, load.isl, prefill->ContextAttention(1024, 0)};
+  double decoded = 0;
+  const double prompt = prefill->StepMs(rank, c.step);
+  for (std::int64_t done = 0; done < load.osl - 1;) {
+    const std::int64_t jump = std::min<std::int64_t>(64, load.osl - 1 - done);
+    rank[0] = {{}, 1, static_cast<double>(load.isl + 1 + done)};
+    decoded += static_cast<double>(jump) * decode->DecodeMs(rank, c.step);
+    done += jump;
+  }
+  const double ttft =
+      prompt + c.first_token_ms + (c.transfer_ms_per_1000 + c.front_end_ms_per_1000) * 1.024;
+  EXPECT_NEAR(forecast->ttft.mean, ttft, 1e-9 * ttft);
+  EXPECT_NEAR(forecast->tpot.mean, decoded / static_cast<double>(load.osl - 1),
+              1e-9 * forecast->tpot.mean);
+  EXPECT_NEAR(forecast->mean_latency_ms, ttft + decoded, 1e-9 * forecast->mean_latency_ms);
+}
+
+TEST(ClosedLoopPools, APrefillBatchLimitsThePromptsOfAStep) {
+  const auto prefill = Dense(Backend::kTrtllm), decode = Dense(Backend::kTrtllm);
+  ASSERT_NE(prefill, nullptr);
+  DisaggregatedPools pools;
+  pools.prefill = prefill.get();
+  pools.decode = decode.get();
+  pools.decode_kv = kUnlimited;
+  const auto free = ForecastDisaggregated(pools, {}, Closed(16, 1000, 200));
+  pools.prefill_policy.max_requests = 1;
+  const auto one = ForecastDisaggregated(pools, {}, Closed(16, 1000, 200));
+  ASSERT_TRUE(free && one);
+  EXPECT_GT(one->context_step_share, free->context_step_share);
+}
+
+TEST(BenchmarkLoad, SummariesAreMeanAndPercentiles) {
+  std::vector<double> values = {5, 1, 4, 2, 3};
+  const Distribution five = Summarise(values);
+  EXPECT_EQ(five.mean, 3);
+  EXPECT_EQ(five.median, 3);
+  EXPECT_NEAR(five.p90, 4.6, 1e-12);
+  EXPECT_NEAR(five.p99, 4.96, 1e-12);
+  std::mt19937 random(3);
+  for (const std::size_t n : {1U, 2U, 10U, 101U, 1000U}) {
+    std::vector<double> some(n);
+    for (double& v : some) v = std::uniform_real_distribution<double>(0, 9)(random);
+    std::vector<double> sorted = some;
+    std::ranges::sort(sorted);
+    const Distribution d = Summarise(some);
+    EXPECT_NEAR(d.median, SortedQuantile(sorted, 0.5), 1e-12) << n;
+    EXPECT_NEAR(d.p90, SortedQuantile(sorted, 0.9), 1e-12) << n;
+    EXPECT_NEAR(d.p99, SortedQuantile(sorted, 0.99), 1e-12) << n;
+  }
+}
+
 TEST(BenchmarkLoad, LengthsFollowTheProtocolAndTheSeed) {
   LoadSpec load = Closed(100, 1000, 500);
   const auto shapes = DrawShapes(load);
