@@ -32,6 +32,8 @@ void Append(ExperimentsResult part, const std::string& system, ExperimentsResult
                       (best == nullptr || (best->exceeded && !rival->exceeded) ||
                        (best->exceeded == rival->exceeded && rival->best_value > best->best_value));
   if (better) all.chosen = named(part.chosen);
+  all.options = part.options;
+  all.options.merge = false;  // systems stay apart
   for (ExperimentResult& result : part.results) {
     result.name = named(result.name);
     all.results.push_back(std::move(result));

@@ -38,7 +38,7 @@ struct EstimateFlags {
   std::string phase = "decode";
   bool boundary_on_ffn = false;
   bool encoder_pool = false;
-  std::optional<std::int64_t> encoder_tp, encoder_batch, encoder_workers;
+  std::optional<std::int64_t> encoder_tp, encoder_batch, encoder_workers, language_workers;
   LoadFlags load;
   std::string detail;
   // Options that only make sense in some modes.
@@ -151,6 +151,7 @@ Result<EstimateRequest> RequestOf(const EstimateFlags& flags, const CliContext& 
   request.encoder_tp = flags.encoder_tp;
   request.encoder_batch = flags.encoder_batch;
   request.encoder_workers = flags.encoder_workers;
+  request.language_workers = flags.language_workers.value_or(1);
   request.quant = deploy.build.quant;
   IC_ASSIGN(request.nextn, flags.deployment.Nextn());
   request.nextn_accepted = flags.deployment.nextn_accepted;
@@ -388,6 +389,8 @@ void AddEstimateCommand(CLI::App& app, CliContext& context) {
   encoder("--encoder-tp", flags->encoder_tp, "Tensor parallelism of an encode worker");
   encoder("--encoder-batch-size", flags->encoder_batch, "Requests it encodes at once (default: 1)");
   encoder("--encoder-num-workers", flags->encoder_workers, "Encode workers (default: 1)");
+  encoder("--language-num-workers", flags->language_workers,
+          "Workers behind them (agg; default: 1)");
   flags->load.Declare(command);
   flags->detail_option =
       command

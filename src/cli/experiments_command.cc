@@ -27,7 +27,8 @@ struct RunFlags {
   SearchOutputFlags output;
 };
 
-Result<int> Run(const RunFlags& flags, const CliContext& context) {
+// `top_given`: --top-n was.
+Result<int> Run(const RunFlags& flags, bool top_given, const CliContext& context) {
   ExperimentDefaults defaults;
   defaults.behaviour = context.behaviour;
   defaults.allow_unlisted_versions = flags.allow_unlisted;
@@ -53,8 +54,10 @@ Result<int> Run(const RunFlags& flags, const CliContext& context) {
   const ThreadLimit limit(flags.output.threads);
   SearchSession session(context, bench);
   ExperimentOptions options;
-  options.top_n = flags.output.top_n;
-  options.strict = flags.strict;
+  options.top_n = top_given ? flags.output.top_n : file.options.top_n.value_or(flags.output.top_n);
+  options.strict = flags.strict || file.options.strict.value_or(false);
+  options.merge = file.options.merge.value_or(false);
+  options.load = report.load = file.options.load;
   IC_ASSIGN(options.score, flags.output.Score(context));
   IC_ASSIGN(const ExperimentsResult result,
             session.Finish(RunExperiments(file.experiments, options, bench)));
@@ -77,7 +80,8 @@ void AddRunCommand(CLI::App& app, CliContext& context) {
                    "Accept versions that are measured but not offered");
   flags->output.Declare(command);
   DeclareIgnored(command);
-  OnRun(command, context, [flags, &context] { return Run(*flags, context); });
+  OnRun(command, context,
+        [flags, &command, &context] { return Run(*flags, command.count("--top-n") > 0, context); });
 }
 
 }  // namespace infercast

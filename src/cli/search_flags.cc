@@ -129,6 +129,12 @@ Result<RunRequest> SearchFlags::Request(const CliContext& context, std::size_t t
   request.afd.max_a_batch = afd_max_a_batch;
   request.afd.max_candidates = afd_max_candidates;
   IC_ASSIGN(request.afd.candidate_overflow, ParseNamed<CandidateOverflow>(afd_overflow));
+  if (context.behaviour == Behaviour::kNative) {
+    // The same limits hold for the prefill workers in front, of which there are many, too: the
+    // reference's limit of 256 refuses every mixture-of-experts model.
+    request.afd.prefill_max_candidates = afd_max_candidates;
+    request.afd.prefill_candidate_overflow = request.afd.candidate_overflow;
+  }
   IC_ASSIGN(request.modes, ModesOf(serving_mode));
   request.top_n = top_n;
   request.behaviour = context.behaviour;

@@ -34,15 +34,12 @@ std::string FolderName(std::string name) {
 std::string RunFileOf(const ExperimentsResult& result, const SearchReportOptions& options,
                       const SearchOutputFlags& flags) {
   std::string text = fmt::format(
-      "# Written by infercast {}. Repeats this run:\n#   infercast run run.yaml --top-n {}{}{}{}\n",
-      INFERCAST_VERSION, flags.top_n,
-      options.behaviour == Behaviour::kReference ? " --behaviour reference" : "",
+      "# Written by infercast {}. Repeats this run:\n#   infercast run run.yaml{}{}{}\n",
+      INFERCAST_VERSION, options.behaviour == Behaviour::kReference ? " --behaviour reference" : "",
       flags.inclusive_tpot ? " --inclusive-tpot" : "",
       flags.score ? " --score " + *flags.score : "");
-  if (options.load) {
-    text +=
-        "# It was sized for a load; the repetition shows the same deployments, by throughput.\n";
-  }
+  const std::string how = FormatExperimentOptions(result.options);
+  if (!how.empty()) text += "\n" + how;
   for (const ExperimentOutcome& o : result.outcomes) {
     text += fmt::format("\n\"{}\":\n", o.name);
     std::istringstream fields(FormatTask(o.task));
@@ -152,14 +149,17 @@ Result<int> PrintSearch(const ExperimentsResult& result, SearchReportOptions opt
     if (compares) context.Print(SystemComparisonText(result, comparison));
     if (!comparison_only) context.Print((compares ? "\n" : "") + SearchText(result, options));
   }
+  if (InterruptGuard::requested().load()) {
+    // Files are read later, by people who no longer know that the search was cut short.
+    const bool files = flags.save_dir || flags.plots.html || flags.plots.svg;
+    context.Note(fmt::format("interrupted: this is the best of what was searched{}",
+                             files ? "; no file was written" : ""));
+    return kExitInterrupted;
+  }
   IC_RETURN_IF_ERROR(DrawPlots(result, flags.plots, prices, context));
   if (flags.save_dir) {
     IC_RETURN_IF_ERROR(Save(result, options, flags, *flags.save_dir));
     context.Note(fmt::format("saved in {}", *flags.save_dir));
-  }
-  if (InterruptGuard::requested().load()) {
-    context.Note("interrupted: this is the best of what was searched");
-    return kExitInterrupted;
   }
   return AnyMeetsTarget(result) ? kExitAnswer : kExitNoFeasibleConfig;
 }

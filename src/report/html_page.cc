@@ -51,9 +51,10 @@ ordered_json PhasesOf(const PlotPoint& point, TextTable& texts) {
   ordered_json phases = ordered_json::array();
   for (const PlotPhase& phase : point.phases) {
     ordered_json list = {texts.IndexOf(phase.name)};
-    for (const auto& [name, ms] : phase.operators) {
-      list.push_back(texts.IndexOf(name));
-      list.push_back(Figure(ms, 4));
+    for (const PlotOperator& op : phase.operators) {
+      list.push_back(texts.IndexOf(op.name));
+      list.push_back(Figure(op.ms, 4));
+      list.push_back(texts.IndexOf(op.bound));
     }
     phases.push_back(std::move(list));
   }

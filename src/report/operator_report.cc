@@ -24,13 +24,10 @@ constexpr std::array<char, 4> kSymbols = {'=', '~', '?', '^'};
 
 std::size_t IndexOf(auto value) { return static_cast<std::size_t>(value); }
 
-// The parts of what crosses between attention and feed-forward nodes stand beside their sum.
-bool IsSum(const OpEntry& e) { return e.name.ends_with("_afd_transfer"); }
-
 double TotalOf(const EstimatePhase& phase) {
   double total = 0;
   for (const OpEntry& e : phase.operators.entries) {
-    if (!IsSum(e)) total += e.latency_ms;
+    if (!IsSumOfOthers(e)) total += e.latency_ms;
   }
   return total;
 }
@@ -87,19 +84,11 @@ std::string FromText(const OpEntry& e) {
   return text;
 }
 
-std::string Heading(const EstimatePhase& phase) {
-  std::string about = phase.about;
-  if (phase.passes != 1) {
-    about += fmt::format("{}mean of {:.0f} steps", about.empty() ? "" : ", ", phase.passes);
-  }
-  return fmt::format("{}{}", TitleOf(phase), about.empty() ? "" : " (" + about + ")");
-}
-
 std::vector<std::size_t> LargestFirst(const EstimatePhase& phase) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < phase.operators.entries.size(); ++i) {
     const OpEntry& e = phase.operators.entries[i];
-    if (e.latency_ms > 0 && !IsSum(e)) order.push_back(i);
+    if (e.latency_ms > 0 && !IsSumOfOthers(e)) order.push_back(i);
   }
   std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
     return phase.operators.entries[a].latency_ms > phase.operators.entries[b].latency_ms;
@@ -127,7 +116,7 @@ std::string TableOfPhase(const EstimatePhase& phase, bool energy) {
          bound != nullptr ? Cell(BoundText(*bound)) : Cell(), FromText(e)});
   }
   std::string text =
-      fmt::format("\n{}: {:.3f} ms\n{}", Heading(phase), total / phase.passes, TextOf(table));
+      fmt::format("\n{}: {:.3f} ms\n{}", PhaseHeading(phase), total / phase.passes, TextOf(table));
   const auto silent = std::ranges::count_if(phase.operators.entries,
                                             [](const OpEntry& e) { return e.latency_ms == 0; });
   if (silent > 0) {
@@ -239,6 +228,16 @@ std::string_view TitleOf(const EstimatePhase& phase) {
   }
   return phase.name;
 }
+
+std::string PhaseHeading(const EstimatePhase& phase) {
+  std::string about = phase.about;
+  if (phase.passes != 1) {
+    about += fmt::format("{}mean of {:.0f} steps", about.empty() ? "" : ", ", phase.passes);
+  }
+  return fmt::format("{}{}", TitleOf(phase), about.empty() ? "" : " (" + about + ")");
+}
+
+bool IsSumOfOthers(const OpEntry& e) { return e.name.ends_with("_afd_transfer"); }
 
 std::string BoundText(const OperatorBound& bound) {
   const auto attained = [&](const char* of) {

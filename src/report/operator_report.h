@@ -29,6 +29,13 @@ Mark MarkOf(const Origin& origin);
 // "step with prefill", "decode step", ... of a phase's name.
 std::string_view TitleOf(const EstimatePhase& phase);
 
+// The title with its sizes: "decode step (128 decoding, mean of 999 steps)".
+std::string PhaseHeading(const EstimatePhase& phase);
+
+// Stands for the sum of other entries of its phase (what crosses between the sides of an
+// attention/feed-forward split).
+bool IsSumOfOthers(const OpEntry& e);
+
 // "62 % of bandwidth", "launch", "communication, 38 % of the links"; "" for what costs nothing.
 std::string BoundText(const OperatorBound& bound);
 

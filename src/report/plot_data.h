@@ -13,9 +13,14 @@
 namespace infercast {
 
 // Where the time of one phase goes ("step with prefill", "decode step", ...).
+struct PlotOperator {
+  std::string name;
+  double ms = 0;
+  std::string bound;  // "62 % of bandwidth"; "" = not known
+};
 struct PlotPhase {
   std::string name;
-  std::vector<std::pair<std::string, double>> operators;  // name, ms; in execution order
+  std::vector<PlotOperator> operators;  // in execution order
 };
 
 struct PlotPoint {

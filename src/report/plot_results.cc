@@ -4,9 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <memory>
 #include <set>
 
+#include "report/operator_report.h"
 #include "report/result_columns.h"
+#include "search/explain_afd.h"
+#include "search/explain_rows.h"
 #include "serving/worker.h"
 
 namespace infercast {
@@ -19,72 +24,120 @@ const Worker* WorkerOf(const WorkerIdentity* identity, const TaskTable& table) {
   return nullptr;
 }
 
-void AddPhase(std::string name, const Breakdown& breakdown, double divisor, PlotPoint& point) {
-  PlotPhase phase{std::move(name), {}};
-  for (const OpEntry& e : breakdown.entries) {
-    if (e.latency_ms > 0) phase.operators.emplace_back(e.name, e.latency_ms / divisor);
+// Twins of workers at the speed of light, made when first needed.
+class Twins {
+ public:
+  const RooflineTwin* Of(const Worker& worker) {
+    const auto [entry, added] = twins_.try_emplace(&worker);
+    if (added) {
+      if (auto twin = RooflineTwin::Of(worker)) entry->second = *std::move(twin);
+    }
+    return entry->second.get();
   }
-  if (!phase.operators.empty()) point.phases.push_back(std::move(phase));
+
+ private:
+  std::map<const Worker*, std::shared_ptr<const RooflineTwin>> twins_;
+};
+
+void AddPhases(const std::vector<EstimatePhase>& phases, PlotPoint& point) {
+  for (const EstimatePhase& phase : phases) {
+    const bool bounds = phase.bounds.size() == phase.operators.entries.size();
+    PlotPhase drawn{PhaseHeading(phase), {}};
+    for (std::size_t i = 0; i < phase.operators.entries.size(); ++i) {
+      const OpEntry& e = phase.operators.entries[i];
+      if (!(e.latency_ms > 0) || IsSumOfOthers(e)) continue;
+      drawn.operators.push_back({e.name, e.latency_ms / phase.passes,
+                                 bounds ? BoundText(phase.bounds[i]) : std::string()});
+    }
+    if (!drawn.operators.empty()) point.phases.push_back(std::move(drawn));
+  }
 }
 
-std::uint32_t U32(std::int64_t value) { return static_cast<std::uint32_t>(value); }
-
 // A breakdown that cannot be had is left out: the point is still a point.
-void ExplainAggregated(const AggregatedRow& row, const Task& task, const TaskTable& table,
-                       PlotPoint& point) {
-  const Worker* worker = WorkerOf(row.worker, table);
-  if (worker == nullptr) return;
-  const std::uint32_t isl = U32(row.isl + worker->VisualTokensOf(task.workload));
-  if (const auto encoder = worker->Encode(task.workload, row.bs)) {
-    AddPhase("encoder", *encoder, 1, point);
+void Explain(const Worker* worker, ExplainWorker explain, Twins& twins, PlotPoint& point) {
+  std::vector<EstimatePhase> phases;
+  if (worker == nullptr || !explain(*worker, phases)) return;
+  if (const RooflineTwin* twin = twins.Of(*worker)) {
+    // Without rooflines communication is still told.
+    (void)AddBounds(*twin, explain, phases);
   }
-  MixedShape mixed;
-  mixed.context_tokens = U32(row.ctx_tokens);
-  mixed.decodes = U32(row.mixed_decodes);
-  mixed.isl = isl;
-  mixed.osl = U32(row.osl);
-  mixed.prefix = U32(row.prefix);
-  if (const auto steps = worker->engine().ExplainMixedStep(mixed)) {
-    Breakdown all = steps->shared;
-    for (const Breakdown* part : {&steps->context_attention, &steps->decode_attention}) {
-      for (const OpEntry& e : part->entries) all.Add(e);
-    }
-    AddPhase(fmt::format("step with prefill ({} prefill tokens, {} decoding)", row.ctx_tokens,
-                         row.mixed_decodes),
-             all, 1, point);
-  }
-  if (row.decode_batch > 0) {
-    if (const auto step =
-            worker->engine().ExplainDecodeStep(U32(row.decode_batch), isl, U32(row.osl))) {
-      AddPhase(fmt::format("decode step ({} decoding)", row.decode_batch), *step, 1, point);
-    }
-  }
+  AddPhases(phases, point);
 }
 
 void ExplainPool(const StaticRow& row, bool prefill, const Task& task, const TaskTable& table,
-                 PlotPoint& point) {
-  const Worker* worker = WorkerOf(row.worker, table);
-  if (worker == nullptr) return;
-  if (prefill) {
-    if (const auto encoder = worker->Encode(task.workload, row.bs)) {
-      AddPhase("encoder", *encoder, 1, point);
+                 Twins& twins, PlotPoint& point) {
+  ExplainedBatch batch;
+  batch.batch = row.bs;
+  batch.mode = prefill ? StaticMode::kContext : StaticMode::kGeneration;
+  batch.correction =
+      prefill ? task.disagg.prefill_latency_correction : task.disagg.decode_latency_correction;
+  batch.context = "prefill";
+  batch.generation = "decode";
+  const auto explain = [&](const Worker& worker, std::vector<EstimatePhase>& phases) {
+    return ExplainBatch(worker, task.workload, batch, phases);
+  };
+  Explain(WorkerOf(row.worker, table), explain, twins, point);
+}
+
+void ExplainEncoders(const EncoderStage& stage, const WorkerIdentity* language, const Task& task,
+                     const TaskTable& table, PlotPoint& point) {
+  const Worker* behind = WorkerOf(language, table);
+  // Encode workers on another system stay without a breakdown.
+  if (behind == nullptr || (task.epd.system && *task.epd.system != language->system)) return;
+  const auto worker = EncodeWorkerOf(*behind, stage);
+  if (!worker) return;
+  const auto explain = [&](const Worker& w, std::vector<EstimatePhase>& phases) {
+    return ExplainEncoder(w, task.workload, stage.bs, phases);
+  };
+  Twins own;  // the worker lives no longer than this call
+  Explain(worker->get(), explain, own, point);
+}
+
+void ExplainAfdRow(const AfdRow& row, const Task& task, const TaskTable& table, Twins& twins,
+                   PlotPoint& point) {
+  const auto shared = [&](const WorkerIdentity* identity) -> std::shared_ptr<const Worker> {
+    for (const auto& worker : table.workers) {
+      if (&worker->identity() == identity) return worker;
+    }
+    return nullptr;
+  };
+  const auto attention = shared(row.attention_worker), ffn = shared(row.ffn_worker);
+  if (attention != nullptr && ffn != nullptr) {
+    const AfdOptions options{task.memory_fraction, task.max_seq_len};
+    const auto deployment = AfdDeployment::Create(attention, ffn, row.layout);
+    std::vector<EstimatePhase> phases;
+    if (deployment &&
+        ExplainAfd(**deployment, task.workload, row.schedule, row.phase, options, phases)) {
+      (void)AddAfdBounds(**deployment, task.workload, row.schedule, row.phase, options, phases);
+      AddPhases(phases, point);
     }
   }
-  RuntimeShape shape;
-  shape.batch_size = U32(row.bs);
-  shape.isl = U32(task.workload.isl + worker->VisualTokensOf(task.workload));
-  shape.osl = U32(task.workload.osl);
-  shape.prefix = U32(task.workload.prefix);
-  const auto steps = worker->engine().ExplainStatic(
-      shape, prefill ? StaticMode::kContext : StaticMode::kGeneration, kDecodeStride);
-  if (!steps) return;
-  if (prefill) {
-    AddPhase(fmt::format("prefill of {} request{}", row.bs, row.bs == 1 ? "" : "s"), steps->context,
-             1, point);
-  } else {
-    const double count = static_cast<double>(std::max<std::int64_t>(task.workload.osl - 1, 1));
-    AddPhase(fmt::format("decode step ({} decoding, mean over the output)", row.bs),
-             steps->generation, count, point);
+  if (!row.partner) return;
+  ExplainedBatch batch;
+  batch.batch = row.partner->bs;
+  batch.mode = row.partner->prefills ? StaticMode::kContext : StaticMode::kGeneration;
+  const auto explain = [&](const Worker& worker, std::vector<EstimatePhase>& phases) {
+    return ExplainBatch(worker, task.workload, batch, phases);
+  };
+  Explain(WorkerOf(row.partner->worker, table), explain, twins, point);
+}
+
+void ExplainRow(const TaskRow& row, const Task& task, const TaskTable& table, Twins& twins,
+                PlotPoint& point) {
+  if (const AggregatedRow* agg = row.aggregated()) {
+    if (row.encoders) ExplainEncoders(*row.encoders, agg->worker, task, table, point);
+    const auto explain = [&](const Worker& worker, std::vector<EstimatePhase>& phases) {
+      return ExplainSteps(worker, task.workload, *agg, phases);
+    };
+    Explain(WorkerOf(agg->worker, table), explain, twins, point);
+  } else if (const DisaggregatedRow* pools = row.disaggregated()) {
+    if (row.encoders) {
+      ExplainEncoders(*row.encoders, pools->prefill.worker, task, table, point);
+    }
+    ExplainPool(pools->prefill, true, task, table, twins, point);
+    ExplainPool(pools->decode, false, task, table, twins, point);
+  } else if (const AfdRow* afd = row.afd()) {
+    ExplainAfdRow(*afd, task, table, twins, point);
   }
 }
 
@@ -258,14 +311,29 @@ std::string ShellWord(const std::string& word) {
 }
 
 std::string EstimateCommand(const TaskRow& row, const Task& task) {
-  if (row.encoders) return "";
+  // estimate knows encode workers on the system of the others only, as they were measured.
+  if (row.encoders && ((task.epd.system && *task.epd.system != task.primary().system) ||
+                       task.epd.latency_correction != 1)) {
+    return "";
+  }
   std::string command = "infercast estimate";
+  const auto add_encoders = [&] {
+    if (!row.encoders) return;
+    command += " --encoder-pool";
+    AddFlag(command, "encoder-tp", std::to_string(row.encoders->tp));
+    AddFlag(command, "encoder-batch-size", std::to_string(row.encoders->bs));
+    AddFlag(command, "encoder-num-workers", std::to_string(row.encoders->workers));
+    if (row.encoders->language_workers != 1) {
+      AddFlag(command, "language-num-workers", std::to_string(row.encoders->language_workers));
+    }
+  };
   if (const AggregatedRow* agg = row.aggregated()) {
     AddWho(command, *agg->worker, task.worker);
     AddWorkload(command, task);
     AddSizes(command, "", agg->worker->layout);
     AddFlag(command, "batch-size", std::to_string(agg->bs));
     AddFlag(command, "ctx-tokens", std::to_string(agg->ctx_tokens));
+    add_encoders();
     return command;
   }
   if (const DisaggregatedRow* pools = row.disaggregated()) {
@@ -283,6 +351,32 @@ std::string EstimateCommand(const TaskRow& row, const Task& task) {
     AddSizes(command, "decode-", pools->decode.worker->layout);
     AddFlag(command, "decode-batch-size", std::to_string(pools->decode.bs));
     AddFlag(command, "decode-num-workers", std::to_string(pools->decode_workers));
+    add_encoders();
+    return command;
+  }
+  if (const AfdRow* afd = row.afd()) {
+    const AfdLayout& layout = afd->layout;
+    command += " --estimate-mode afd";
+    AddWho(command, *afd->attention_worker, task.primary());
+    AddWorkload(command, task);
+    AddFlag(command, "n-a-nodes", std::to_string(layout.attention_nodes));
+    AddFlag(command, "n-f-nodes", std::to_string(layout.ffn_nodes));
+    AddFlag(command, "a-tp-size", std::to_string(layout.attention_tp));
+    AddFlag(command, "a-batch-size", std::to_string(afd->schedule.batch));
+    AddFlag(command, "f-moe-ep-size", std::to_string(layout.expert_parallel));
+    AddFlag(command, "num-microbatches", std::to_string(afd->schedule.micro_batches));
+    AddFlag(command, "pipeline-model", std::string(ToString(afd->schedule.pipeline)));
+    if (layout.comm_overhead != 1) {
+      AddFlag(command, "comm-overhead-factor", fmt::format("{}", layout.comm_overhead));
+    }
+    AddFlag(command, "afd-phase", std::string(ToString(afd->phase)));
+    if (!layout.boundary_on_attention) command += " --boundary-on-ffn";
+    if (!afd->partner) {
+      command += " --no-afd-combined-with-pd";
+    } else {
+      AddSizes(command, "", afd->partner->worker->layout);
+      AddFlag(command, "batch-size", std::to_string(afd->partner->bs));
+    }
     return command;
   }
   return "";
@@ -304,6 +398,7 @@ PlotData PlotOf(const ExperimentsResult& result, const PlotOptions& options) {
   }
   std::set<std::string> systems, backends;
   std::size_t all_rows = 0;
+  bool told_afd = false;
   for (const ExperimentOutcome& o : result.outcomes) {
     if (o.table.rows.empty()) continue;
     all_rows += o.table.rows.size();
@@ -312,8 +407,15 @@ PlotData PlotOf(const ExperimentsResult& result, const PlotOptions& options) {
     backends.insert(std::string(ToString(who.backend)));
     if (data.title.empty()) data.title = who.model;
     if (!o.task.request_latency) data.tpot_target_ms = o.task.tpot;
+    if (o.task.mode == ServingMode::kAfd && !told_afd) {
+      told_afd = true;
+      data.notes.emplace_back(
+          "Commands of afd points price the split as it is, beside one undivided worker without "
+          "queueing: their time per output token is the point's, the rest is not.");
+    }
   }
   std::size_t breakdowns = 0;
+  Twins twins;
   for (const ExperimentOutcome& o : result.outcomes) {
     const std::size_t rows = o.table.rows.size();
     if (rows == 0) continue;
@@ -332,12 +434,7 @@ PlotData PlotOf(const ExperimentsResult& result, const PlotOptions& options) {
       p.picked = picked.contains(i);
       if (must.contains(i) && breakdowns < options.most_breakdowns) {
         ++breakdowns;
-        if (const AggregatedRow* agg = row.aggregated()) {
-          ExplainAggregated(*agg, o.task, o.table, p);
-        } else if (const DisaggregatedRow* pools = row.disaggregated()) {
-          ExplainPool(pools->prefill, true, o.task, o.table, p);
-          ExplainPool(pools->decode, false, o.task, o.table, p);
-        }
+        ExplainRow(row, o.task, o.table, twins, p);
       }
       data.points.push_back(std::move(p));
     }

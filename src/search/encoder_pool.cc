@@ -76,7 +76,13 @@ Status AddEncoderPool(const ResolvedTask& task, const EncoderPoint& point, Workb
   stage.worker = encoders.front();
   stage.workers = point.workers;
   stage.degradation = task.task.disagg.encoder_degradation;
+  if (point.language_workers < 1) {
+    return Fail(ErrorKind::kInvalidArgument,
+                fmt::format("the number of language workers is {}: expected at least 1",
+                            point.language_workers));
+  }
   if (auto* aggregated = std::get_if<AggregatedRow>(&row.figures)) {
+    MultiplyWorkers(point.language_workers, *aggregated);
     AddEncodeStage(stage, *aggregated);
   } else if (auto* pools = std::get_if<DisaggregatedRow>(&row.figures)) {
     AddEncodeStage(stage, *pools);
@@ -84,7 +90,7 @@ Status AddEncoderPool(const ResolvedTask& task, const EncoderPoint& point, Workb
     return Fail(ErrorKind::kInvalidArgument,
                 "an encoder pool goes with aggregated or disaggregated serving");
   }
-  row.encoders = StageOf(stage, 1);
+  row.encoders = StageOf(stage, row.aggregated() != nullptr ? point.language_workers : 1);
   return {};
 }
 

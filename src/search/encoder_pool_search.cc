@@ -40,9 +40,7 @@ const Row& FiguresOf(const TaskRow& row) {
 TaskRow CellRow(const AggregatedRow& one, const EncoderCell& cell, const EncodeWorker& encoder,
                 double degradation) {
   AggregatedRow row = one;
-  const double copies = static_cast<double>(cell.language_workers);
-  for (double* v : {&row.seq_s, &row.tokens_s, &row.request_rate, &row.concurrency}) *v *= copies;
-  row.num_total_gpus *= cell.language_workers;
+  MultiplyWorkers(cell.language_workers, row);
   EncodeStage stage;
   stage.worker = encoder;
   stage.workers = cell.encode_workers;

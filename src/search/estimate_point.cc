@@ -331,6 +331,42 @@ Result<ParallelLayout> WithExpertWidth(ParallelLayout layout, const ModelConfig&
   return layout;
 }
 
+Status ExplainBehindEncoders(const EstimateRequest& request, const Task& task, PointEstimate& out) {
+  const auto encode = [&](const Worker& w, std::vector<EstimatePhase>& phases) {
+    return ExplainEncoder(w, request.workload, out.row->encoders->bs, phases);
+  };
+  // Encode workers on another system stay without a breakdown.
+  if (!task.epd.system || *task.epd.system == task.primary().system) {
+    IC_ASSIGN(const std::shared_ptr<const Worker> encoder,
+              EncodeWorkerOf(*out.workers.front(), *out.row->encoders));
+    IC_RETURN_IF_ERROR(Explain(request, *encoder, encode, out));
+  }
+  if (const AggregatedRow* row = out.row->aggregated()) {
+    const auto steps = [&](const Worker& w, std::vector<EstimatePhase>& phases) {
+      return ExplainSteps(w, request.workload, *row, phases);
+    };
+    return Explain(request, *out.workers.front(), steps, out);
+  }
+  const auto prefill = [&](const Worker& w, std::vector<EstimatePhase>& phases) {
+    return ExplainBatch(w, request.workload,
+                        {.batch = *request.prefill.batch,
+                         .mode = StaticMode::kContext,
+                         .correction = task.disagg.prefill_latency_correction,
+                         .context = "prefill"},
+                        phases);
+  };
+  const auto decode = [&](const Worker& w, std::vector<EstimatePhase>& phases) {
+    return ExplainBatch(w, request.workload,
+                        {.batch = *request.decode.batch,
+                         .mode = StaticMode::kGeneration,
+                         .correction = task.disagg.decode_latency_correction,
+                         .generation = "decode"},
+                        phases);
+  };
+  IC_RETURN_IF_ERROR(Explain(request, *out.workers.front(), prefill, out));
+  return Explain(request, *out.workers.back(), decode, out);
+}
+
 Result<PointEstimate> EstimateBehindEncoders(const EstimateRequest& request,
                                              const ModelConfig& model,
                                              const Speculation& speculation, Workbench& bench) {
@@ -344,7 +380,7 @@ Result<PointEstimate> EstimateBehindEncoders(const EstimateRequest& request,
   IC_ASSIGN(const ResolvedTask resolved, ResolveTask(EncoderPoolTask(request, speculation), bench));
   IC_RETURN_IF_ERROR(ValidateTask(resolved));
   const EncoderPoint encoder{request.encoder_tp, request.encoder_batch.value_or(1),
-                             request.encoder_workers.value_or(1)};
+                             request.encoder_workers.value_or(1), request.language_workers};
   Result<TaskPoint> point = Fail(ErrorKind::kInternal, "");
   double coverage = 0;
   if (request.mode == EstimateMode::kDisagg) {
@@ -376,6 +412,7 @@ Result<PointEstimate> EstimateBehindEncoders(const EstimateRequest& request,
   SetPower(out, power, coverage);
   out.workers = std::move(point->workers);
   out.row = std::move(point->row);
+  IC_RETURN_IF_ERROR(ExplainBehindEncoders(request, resolved.task, out));
   return out;
 }
 

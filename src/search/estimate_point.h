@@ -66,6 +66,7 @@ struct EstimateRequest {
   AfdSizes afd;
   EncoderPoolChoice epd;  // aggregated and disaggregated
   std::optional<std::int64_t> encoder_tp, encoder_batch, encoder_workers;
+  std::int64_t language_workers = 1;  // behind the encoder pool, aggregated
   QuantOverrides quant;
   std::optional<std::int64_t> nextn = 0;  // absent: as the checkpoint has
   std::optional<double> nextn_accepted;

@@ -170,11 +170,67 @@ Result<YAML::Node> Load(std::string_view text, std::string_view name) {
   return root;
 }
 
+// Not an experiment: how the others are run.
+constexpr const char* kRunOptions = "infercast";
+
+Status ReadRunOptions(const YAML::Node& node, std::string_view name, ExperimentFileOptions& out) {
+  if (!node.IsDefined() || node.IsNull()) return {};
+  const auto refuse = [&](const std::string& why) {
+    return Fail(ErrorKind::kInvalidArgument, fmt::format("{}: {}: {}", name, kRunOptions, why));
+  };
+  if (!node.IsMap()) return refuse("expected a mapping");
+  static const std::vector<std::string> kKnown = {"request_rate", "concurrency", "max_gpus",
+                                                  "merge",        "strict",      "top_n"};
+  LoadTarget load;
+  for (const auto& item : node) {
+    const auto key = item.first.as<std::string>();
+    const auto read = [&]<typename T>(T, const char* what, const auto& set) -> Status {
+      const std::optional<T> value = [&]() -> std::optional<T> {
+        T parsed{};
+        return YAML::convert<T>::decode(item.second, parsed) ? std::optional<T>(parsed)
+                                                             : std::nullopt;
+      }();
+      if (!value) return refuse(fmt::format("{} is no {}", key, what));
+      set(*value);
+      return {};
+    };
+    if (key == "request_rate") {
+      IC_RETURN_IF_ERROR(read(0.0, "number", [&](double v) { load.request_rate = v; }));
+    } else if (key == "concurrency") {
+      IC_RETURN_IF_ERROR(read(0.0, "number", [&](double v) { load.concurrency = v; }));
+    } else if (key == "max_gpus") {
+      IC_RETURN_IF_ERROR(
+          read(std::int64_t{}, "whole number", [&](std::int64_t v) { load.max_gpus = v; }));
+    } else if (key == "merge") {
+      IC_RETURN_IF_ERROR(read(false, "boolean", [&](bool v) { out.merge = v; }));
+    } else if (key == "strict") {
+      IC_RETURN_IF_ERROR(read(false, "boolean", [&](bool v) { out.strict = v; }));
+    } else if (key == "top_n") {
+      IC_RETURN_IF_ERROR(
+          read(std::size_t{}, "whole number", [&](std::size_t v) { out.top_n = v; }));
+    } else {
+      return refuse(fmt::format("unknown key '{}'{}", key, DidYouMean(key, kKnown)));
+    }
+  }
+  if (load.request_rate && load.concurrency) {
+    return refuse("request_rate and concurrency are two loads: give one");
+  }
+  const double value = load.request_rate.value_or(load.concurrency.value_or(1));
+  if (!(value > 0) || !std::isfinite(value)) return refuse("the load must be a positive number");
+  if (load.max_gpus.value_or(1) < 1) return refuse("max_gpus must be at least 1");
+  if (load.request_rate || load.concurrency) {
+    out.load = load;
+  } else if (load.max_gpus) {
+    return refuse("max_gpus goes with request_rate or concurrency");
+  }
+  return {};
+}
+
 std::vector<std::string> Order(const YAML::Node& root, ExperimentFile& file) {
   std::vector<std::string> all;
   for (const auto& item : root) {
     auto key = item.first.as<std::string>();
-    if (key != "exps") all.push_back(std::move(key));
+    if (key != "exps" && key != kRunOptions) all.push_back(std::move(key));
   }
   const YAML::Node listed = root["exps"];
   if (!listed.IsDefined() || !listed.IsSequence()) return all;
@@ -260,6 +316,7 @@ Result<ExperimentFile> ParseExperiments(std::string_view text, std::string_view 
   IC_ASSIGN(const YAML::Node root, Load(text, name));
   ExperimentFile file;
   try {
+    IC_RETURN_IF_ERROR(ReadRunOptions(root[kRunOptions], name, file.options));
     for (const std::string& key : Order(root, file)) {
       IC_RETURN_IF_ERROR(ReadExperiment(key, root[key], defaults, file));
     }
@@ -292,6 +349,23 @@ Result<Task> ParseTask(std::string_view text) {
   } catch (const YAML::Exception& e) {
     return Fail(ErrorKind::kYaml, e.what());
   }
+}
+
+std::string FormatExperimentOptions(const ExperimentOptions& options) {
+  const ExperimentOptions standard;
+  std::string text;
+  const auto add = [&](const char* key, const FieldValue& value) {
+    text += fmt::format("  {}: {}\n", key, Text(value));
+  };
+  if (options.load) {
+    if (options.load->request_rate) add("request_rate", *options.load->request_rate);
+    if (options.load->concurrency) add("concurrency", *options.load->concurrency);
+    if (options.load->max_gpus) add("max_gpus", *options.load->max_gpus);
+  }
+  if (options.merge != standard.merge) add("merge", options.merge);
+  if (options.strict != standard.strict) add("strict", options.strict);
+  if (options.top_n != standard.top_n) add("top_n", static_cast<std::int64_t>(options.top_n));
+  return text.empty() ? text : fmt::format("{}:\n{}", kRunOptions, text);
 }
 
 std::string FormatTask(const Task& task) {

@@ -2,6 +2,8 @@
 // one, which is converted. (JSON is YAML.)
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,8 +15,19 @@
 
 namespace infercast {
 
+// How the experiments of a file are run; what is absent is left to whoever runs them. A file says
+// it under the name `infercast`, which is no experiment:
+//   infercast: {request_rate: 12.0, max_gpus: 64, merge: true, strict: false, top_n: 5}
+// with request_rate or concurrency (or neither) as the load to size for.
+struct ExperimentFileOptions {
+  std::optional<LoadTarget> load;
+  std::optional<bool> merge, strict;
+  std::optional<std::size_t> top_n;
+};
+
 struct ExperimentFile {
   std::vector<Experiment> experiments;
+  ExperimentFileOptions options;
   // Experiments that were left out, and old forms that were converted: for people.
   std::vector<std::string> notes;
   // Experiments whose fields do not make a task.
@@ -28,8 +41,8 @@ struct ExperimentDefaults {
   bool allow_unlisted_versions = false;
 };
 
-// `name` is shown in messages. kYaml when the text is no mapping, kInvalidArgument when no
-// experiment is left.
+// `name` is shown in messages. kInvalidArgument for options of the run that are none; kYaml when
+// the text is no mapping, kInvalidArgument when no experiment is left.
 Result<ExperimentFile> ParseExperiments(std::string_view text, std::string_view name,
                                         const ExperimentDefaults& defaults);
 // kIo, and the errors of ParseExperiments.
@@ -37,6 +50,9 @@ Result<ExperimentFile> ReadExperiments(const std::string& path, const Experiment
 
 // One task from a mapping of its fields.
 Result<Task> ParseTask(std::string_view text);
+
+// The options of a run as the file's section, "" when none is set.
+std::string FormatExperimentOptions(const ExperimentOptions& options);
 
 // The fields of a task as YAML, in their usual order; what is not set is null.
 std::string FormatTask(const Task& task);

@@ -259,6 +259,7 @@ const ExperimentResult* ExperimentsResult::Find(std::string_view name) const {
 Result<ExperimentsResult> RunExperiments(std::span<const Experiment> experiments,
                                          const ExperimentOptions& options, Workbench& bench) {
   ExperimentsResult out;
+  out.options = options;
   for (const Experiment& experiment : experiments) {
     out.outcomes.push_back(Run(experiment, options, bench));
   }

@@ -55,6 +55,7 @@ struct ExperimentOutcome {
 };
 
 struct ExperimentsResult {
+  ExperimentOptions options;                // that it was run with
   std::string chosen;                       // name of the best result; "" when there is none
   std::vector<ExperimentResult> results;    // of the experiments that gave rows, in order
   std::vector<ExperimentOutcome> outcomes;  // of all, in order

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/blocks/vision_encoder.h"
+
 namespace infercast {
 
 namespace {
@@ -107,6 +109,27 @@ Status ExplainBatch(const Worker& worker, const Workload& workload, const Explai
   const double steps = static_cast<double>(std::max<std::int64_t>(workload.osl - 1, 1));
   AddPhase(phases, batch.generation, fmt::format("{} decoding", batch.batch),
            std::move(operators.generation), PassKind::kGeneration, steps, share(generation_ms));
+  return {};
+}
+
+Result<std::shared_ptr<const Worker>> EncodeWorkerOf(const Worker& language,
+                                                     const EncoderStage& stage) {
+  ModelPlan plan = language.plan();
+  if (!plan.vision) return Fail(ErrorKind::kInvalidArgument, "the model has no vision encoder");
+  plan.context_ops.clear();
+  plan.generation_ops.clear();
+  plan.attention_backend.reset();
+  plan.vision->data_parallel = false;
+  plan.layout = ParallelLayout{};
+  plan.layout.tp = stage.tp;
+  IC_ASSIGN(plan.encoder_ops, BuildVisionEncoder(*plan.vision, stage.tp, false));
+  return Worker::Create(std::move(plan), language.engine().database());
+}
+
+Status ExplainEncoder(const Worker& worker, const Workload& workload, std::int64_t batch,
+                      std::vector<EstimatePhase>& phases) {
+  IC_ASSIGN(Breakdown encoder, worker.Encode(workload, batch));
+  AddPhase(phases, "encoder", RequestsText(batch), std::move(encoder), PassKind::kEncoder);
   return {};
 }
 

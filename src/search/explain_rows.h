@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "base/function_ref.h"
 #include "engine/breakdown.h"
 #include "serving/bounds.h"
+#include "serving/encoder_stage.h"
 #include "serving/rows.h"
 #include "serving/worker.h"
 #include "serving/workload.h"
@@ -43,6 +45,12 @@ struct ExplainedBatch {
 };
 Status ExplainBatch(const Worker& worker, const Workload& workload, const ExplainedBatch& batch,
                     std::vector<EstimatePhase>& phases);
+
+// The encode workers of a row, as workers that do nothing else; `language`: a worker behind them.
+Result<std::shared_ptr<const Worker>> EncodeWorkerOf(const Worker& language,
+                                                     const EncoderStage& stage);
+Status ExplainEncoder(const Worker& worker, const Workload& workload, std::int64_t batch,
+                      std::vector<EstimatePhase>& phases);
 
 // Lists the phases of a worker; asked again for the worker at the speed of light.
 using ExplainWorker = FunctionRef<Status(const Worker&, std::vector<EstimatePhase>&)>;

@@ -30,6 +30,7 @@ struct EncoderPoint {
   std::optional<std::int64_t> tp;  // required where the task has an encoder pool
   std::int64_t batch = 1;          // at most 8
   std::int64_t workers = 1;
+  std::int64_t language_workers = 1;  // aggregated: workers behind the pool
 };
 
 struct AggregatedPoint {

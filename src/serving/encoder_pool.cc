@@ -148,6 +148,12 @@ Result<std::vector<EncodeWorker>> EvaluateEncodeWorkers(const EncodeRequest& req
                           database.system().name));
 }
 
+void MultiplyWorkers(std::int64_t copies, AggregatedRow& row) {
+  const double factor = static_cast<double>(copies);
+  for (double* v : {&row.seq_s, &row.tokens_s, &row.request_rate, &row.concurrency}) *v *= factor;
+  row.num_total_gpus *= copies;
+}
+
 void AddEncodeStage(const EncodeStage& stage, AggregatedRow& row) {
   Add(stage, row.power_w, row.power_w, row.power_coverage, row);
 }

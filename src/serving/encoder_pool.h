@@ -56,6 +56,8 @@ struct EncodeStage {
 
   double Rate() const { return worker.seq_s * degradation * static_cast<double>(workers); }
 };
+// Figures of `copies` workers that serve side by side.
+void MultiplyWorkers(std::int64_t copies, AggregatedRow& row);
 void AddEncodeStage(const EncodeStage& stage, AggregatedRow& row);
 void AddEncodeStage(const EncodeStage& stage, DisaggregatedRow& row);
 

@@ -50,7 +50,7 @@ TEST(HtmlPageTest, LetsNoTextOutOfItsData) {
   data.notes = {evil};
   data.points[0].series = data.points[1].parallel = data.points[2].command = evil;
   data.points[0].facts = {{evil, evil}};
-  data.points[0].phases[0].operators[0].first = evil;
+  data.points[0].phases[0].operators[0].name = data.points[0].phases[0].operators[0].bound = evil;
   const std::string page = HtmlPage(data);
   EXPECT_THAT(page, Not(HasSubstr("alert(1)</script>")));
   EXPECT_THAT(page, Not(HasSubstr("<img")));

@@ -42,8 +42,12 @@ inline PlotData SamplePlot(int count) {
       for (const char* op :
            {"embedding", "attention norm", "qkv gemm", "attention", "proj gemm", "ffn norm",
             "gate up gemm", "activation", "down gemm", "all reduce", "logits gemm", "sampling"}) {
-        made.operators.emplace_back(
-            op, 0.01 * (1 + (i + static_cast<int>(made.operators.size()) * 7) % 23));
+        const int k = static_cast<int>(made.operators.size());
+        made.operators.push_back({op, 0.01 * (1 + (i + k * 7) % 23),
+                                  k % 4 == 3
+                                      ? "launch"
+                                      : std::to_string(10 + (i * 13 + k * 31) % 90) +
+                                            (k % 2 == 0 ? " % of bandwidth" : " % of compute")});
       }
       p.phases.push_back(made);
     }

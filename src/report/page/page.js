@@ -24,7 +24,7 @@
     command: data.points.command[i].map(word => texts[word]).join(' '),
     phases: data.points.phases[i].map(([name, ...operators]) => ({
       name: texts[name],
-      operators: pairs(operators).map(([op, ms]) => ({name: texts[op], ms})),
+      operators: groups(operators, 3).map(([op, ms, bound]) => ({name: texts[op], ms, bound: texts[bound]})),
     })),
   }));
   const seriesNames = [...new Set(points.map(p => p.series))];
@@ -45,10 +45,13 @@
     placed: [],
   };
 
-  function pairs(list) {
+  function groups(list, size) {
     const result = [];
-    for (let i = 0; i + 1 < list.length; i += 2) result.push([list[i], list[i + 1]]);
+    for (let i = 0; i + size <= list.length; i += size) result.push(list.slice(i, i + size));
     return result;
+  }
+  function pairs(list) {
+    return groups(list, 2);
   }
   function element(name, properties = {}, ...children) {
     const made = document.createElement(name);
@@ -222,8 +225,9 @@
         const share = total > 0 ? op.ms / total * 100 : 0;
         const fill = element('i');
         fill.style.width = `${share}%`;
-        nodes.push(element('div', {class: 'bar', title: op.name}, fill, element('span', {}, op.name),
-          element('b', {}, `${figure(op.ms, 3)} ms  ${figure(share, 1)}%`)));
+        nodes.push(element('div', {class: 'bar', title: op.bound === '' ? op.name : `${op.name}: ${op.bound}`}, fill,
+          element('span', {}, op.name), element('b', {}, `${figure(op.ms, 3)} ms  ${figure(share, 1)}%`),
+          op.bound === '' ? null : element('small', {}, op.bound)));
       }
     }
     if (p.phases.length === 0) {
