@@ -120,7 +120,13 @@ Result<int> Run(const SupportFlags& flags, const CliContext& context) {
     context.Print(many ? SupportMatrixText(answers) : SupportText(answers));
     if (comparison) context.Print("\n" + ComparisonText(*comparison));
   }
-  if (InterruptGuard::requested().load()) return kExitInterrupted;
+  if (InterruptGuard::requested().load()) {
+    const auto open = std::ranges::count_if(answers, [](const SupportAnswer& a) {
+      return a.disaggregated.kind == SupportKind::kNotAsked;
+    });
+    context.Note(fmt::format("interrupted: {} of {} were not looked at (?)", open, answers.size()));
+    return kExitInterrupted;
+  }
   const bool any = std::ranges::any_of(answers, [](const SupportAnswer& a) {
     return a.aggregated.kind != SupportKind::kNo || a.disaggregated.kind != SupportKind::kNo;
   });

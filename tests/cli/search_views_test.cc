@@ -133,6 +133,47 @@ TEST_F(SearchViews, SavedRunRepeatsExactly) {
   }
 }
 
+TEST_F(SearchViews, SavedLoadSearchIsSizedAgain) {
+  const std::string first = model_.path("first"), second = model_.path("second");
+  const std::vector<const char*> load = {"--target-request-rate",
+                                         "7.3",
+                                         "--max-gpus",
+                                         "24",
+                                         "--top-n",
+                                         "3",
+                                         "--isl",
+                                         "3000",
+                                         "--ttft",
+                                         "3000",
+                                         "--tpot",
+                                         "60"};
+  const auto recommend = [&](std::vector<const char*> more) {
+    more.insert(more.begin(), load.begin(), load.end());
+    return model_.Ask(AddRecommendCommand, "recommend", more);
+  };
+  const std::string file = first + "/run.yaml";
+  const auto run = [&](std::vector<const char*> more) {
+    more.insert(more.begin(),
+                {"run", file.c_str(), "--systems-paths", "tests/golden/fixtures/toy"});
+    return testing::RunCommand(more, AddRunCommand);
+  };
+  const Outcome text = recommend({"--save-dir", first.c_str()});
+  ASSERT_EQ(text.exit_code, kExitAnswer) << text.err;
+  EXPECT_THAT(Read(file), HasSubstr("request_rate: 7.3\n  max_gpus: 24\n"));
+  const Outcome again = run({"--save-dir", second.c_str()});
+  ASSERT_EQ(again.exit_code, kExitAnswer) << again.err;
+  EXPECT_EQ(again.out, text.out);
+  EXPECT_THAT(text.out, HasSubstr("for 7.3 requests/s"));
+  EXPECT_EQ(run({"--json"}).out, recommend({"--json"}).out);
+  EXPECT_EQ(run({"--csv", "--rows", "all"}).out, recommend({"--csv", "--rows", "all"}).out);
+  for (const char* name : {"results.json", "results.parquet", "run.yaml"}) {
+    EXPECT_EQ(Read(std::filesystem::path(second) / name), Read(std::filesystem::path(first) / name))
+        << name;
+  }
+  // What the command line says wins.
+  EXPECT_NE(run({"--top-n", "1"}).out, text.out);
+}
+
 TEST_F(SearchViews, SupportNamesALayoutOrWhatIsMissing) {
   const std::string model = model_.dense();
   const Outcome none =

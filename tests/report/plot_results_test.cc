@@ -87,6 +87,36 @@ TEST(PlotOfTest, GivesTheCommandThatRepeatsAPoint) {
   EXPECT_EQ(data.points[7].parallel, "tp4");
 }
 
+TEST(PlotOfTest, GivesCommandsOfEncodePoolsAndOfAttentionNodes) {
+  Sample sample(2);
+  ExperimentOutcome& outcome = sample.result.outcomes[0];
+  outcome.table.rows[0].encoders =
+      EncoderStage{.language_workers = 3, .workers = 2, .tp = 1, .bs = 4, .memory = 1};
+  const auto command = [&](const TaskRow& row) { return EstimateCommand(row, outcome.task); };
+  EXPECT_THAT(command(outcome.table.rows[0]),
+              HasSubstr("--encoder-pool --encoder-tp 1 --encoder-batch-size 4 "
+                        "--encoder-num-workers 2 --language-num-workers 3"));
+  EXPECT_THAT(command(outcome.table.rows[1]), Not(HasSubstr("encoder")));
+  // What estimate has no option for is not offered.
+  outcome.task.epd.latency_correction = 1.2;
+  EXPECT_EQ(command(outcome.table.rows[0]), "");
+
+  AfdRow afd;
+  afd.attention_worker = afd.ffn_worker = &sample.identity;
+  afd.layout.attention_nodes = 2;
+  afd.layout.ffn_nodes = 1;
+  afd.layout.attention_tp = 4;
+  afd.layout.expert_parallel = 8;
+  afd.schedule.batch = 96;
+  afd.schedule.micro_batches = 2;
+  EXPECT_THAT(command({afd, std::nullopt}),
+              HasSubstr("--n-a-nodes 2 --n-f-nodes 1 --a-tp-size 4 --a-batch-size 96 "
+                        "--f-moe-ep-size 8 --num-microbatches 2 --pipeline-model optimistic "
+                        "--afd-phase decode --no-afd-combined-with-pd"));
+  afd.partner = AfdStaticPartner{.worker = &sample.identity, .bs = 5};
+  EXPECT_THAT(command({afd, std::nullopt}), HasSubstr("--tp-size 4 --batch-size 5"));
+}
+
 TEST(PlotOfTest, ShowsCostsOnlyWithPrices) {
   const Sample sample(60);
   const auto has_cost = [](const PlotData& data) {

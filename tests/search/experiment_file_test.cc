@@ -14,6 +14,43 @@ using ::testing::HasSubstr;
 
 Result<ExperimentFile> Parse(std::string_view text) { return ParseExperiments(text, "file", {}); }
 
+TEST(ExperimentFile, SaysHowItIsRun) {
+  const std::string a = "a: {serving_mode: agg, model_path: m, system_name: s, total_gpus: 1}\n";
+  const auto file =
+      Parse("infercast: {concurrency: 40, max_gpus: 8, merge: true, strict: true, top_n: 2}\n" + a);
+  ASSERT_TRUE(file) << file.error().message;
+  ASSERT_EQ(file->experiments.size(), 1U);
+  EXPECT_TRUE(file->notes.empty());
+  EXPECT_EQ(file->options.load->concurrency, 40);
+  EXPECT_EQ(file->options.load->request_rate, std::nullopt);
+  EXPECT_EQ(file->options.load->max_gpus, 8);
+  EXPECT_EQ(file->options.merge, true);
+  EXPECT_EQ(file->options.strict, true);
+  EXPECT_EQ(file->options.top_n, 2U);
+  // What is written is read as it was.
+  ExperimentOptions options;
+  options.load = LoadTarget{.request_rate = 0.1 + 0.2};
+  options.merge = true;
+  const auto back = Parse(FormatExperimentOptions(options) + a);
+  ASSERT_TRUE(back) << back.error().message;
+  EXPECT_EQ(back->options.load->request_rate, 0.1 + 0.2);
+  EXPECT_EQ(back->options.merge, true);
+  EXPECT_EQ(FormatExperimentOptions({}), "");
+  EXPECT_FALSE(Parse(a)->options.load);
+
+  const std::pair<const char*, const char*> wrong[] = {
+      {"[1]", "expected a mapping"},        {"{request_rate: x}", "request_rate is no number"},
+      {"{request_rate: -1}", "positive"},   {"{request_rate: 1, concurrency: 2}", "two loads"},
+      {"{max_gpus: 8}", "goes with"},       {"{request_rat: 1}", "did you mean request_rate"},
+      {"{merge: 3}", "merge is no boolean"}};
+  for (const auto& [section, says] : wrong) {
+    const auto refused = Parse(fmt::format("infercast: {}\n{}", section, a));
+    ASSERT_FALSE(refused) << section;
+    EXPECT_EQ(refused.error().kind, ErrorKind::kInvalidArgument);
+    EXPECT_THAT(refused.error().message, HasSubstr(says));
+  }
+}
+
 TEST(ExperimentFile, ReadsFlatFieldsInOrder) {
   const auto file = Parse(R"(
 exps: [b, a, gone]
