@@ -59,6 +59,9 @@ Result<int> Run(const RunFlags& flags, bool top_given, const CliContext& context
   options.merge = file.options.merge.value_or(false);
   options.load = report.load = file.options.load;
   IC_ASSIGN(options.score, flags.output.Score(context));
+  if (!flags.output.score && file.options.score == ScoredBy::kFormula) {
+    options.score = ScoredBy::kFormula;
+  }
   IC_ASSIGN(const ExperimentsResult result,
             session.Finish(RunExperiments(file.experiments, options, bench)));
   return PrintSearch(result, std::move(report), flags.output, context);

@@ -34,10 +34,9 @@ std::string FolderName(std::string name) {
 std::string RunFileOf(const ExperimentsResult& result, const SearchReportOptions& options,
                       const SearchOutputFlags& flags) {
   std::string text = fmt::format(
-      "# Written by infercast {}. Repeats this run:\n#   infercast run run.yaml{}{}{}\n",
+      "# Written by infercast {}. Repeats this run:\n#   infercast run run.yaml{}{}\n",
       INFERCAST_VERSION, options.behaviour == Behaviour::kReference ? " --behaviour reference" : "",
-      flags.inclusive_tpot ? " --inclusive-tpot" : "",
-      flags.score ? " --score " + *flags.score : "");
+      flags.inclusive_tpot ? " --inclusive-tpot" : "");
   const std::string how = FormatExperimentOptions(result.options);
   if (!how.empty()) text += "\n" + how;
   for (const ExperimentOutcome& o : result.outcomes) {

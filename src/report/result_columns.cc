@@ -9,6 +9,8 @@ namespace infercast {
 
 namespace {
 
+std::string NodesText(std::int64_t n) { return fmt::format("{} node{}", n, n == 1 ? "" : "s"); }
+
 // Where a column applies.
 enum class When : std::uint8_t {
   kAlways,
@@ -483,10 +485,10 @@ constexpr ResultColumn kAfd[] = {
     // For people.
     {{"", "", "", "backend"}, IC_AFD(Text(ToString(f.attention_worker->backend)))},
     {{"", "", "", "attention"},
-     IC_AFD(fmt::format("{} nodes tp{} batch {} in {}", f.layout.attention_nodes,
+     IC_AFD(fmt::format("{} tp{} batch {} in {}", NodesText(f.layout.attention_nodes),
                         f.layout.attention_tp, f.schedule.batch, f.schedule.micro_batches))},
     {{"", "", "", "feed-forward"},
-     IC_AFD(fmt::format("{} nodes ep{}", f.layout.ffn_nodes, f.layout.expert_parallel))},
+     IC_AFD(fmt::format("{} ep{}", NodesText(f.layout.ffn_nodes), f.layout.expert_parallel))},
     {{"", "", "", "other phase"}, IC_PARTNER(PartnerText(p))},
 };
 
@@ -584,9 +586,10 @@ std::string DescribeDeployment(const TaskRow& row) {
                        ShortLayout(d->prefill.worker->layout), d->prefill.bs, d->decode_workers,
                        ShortLayout(d->decode.worker->layout), d->decode.bs);
   } else if (const AfdRow* f = row.afd()) {
-    text = fmt::format("attention on {} nodes (tp{}, batch {}), feed-forward on {} nodes (ep{})",
-                       f->layout.attention_nodes, f->layout.attention_tp, f->schedule.batch,
-                       f->layout.ffn_nodes, f->layout.expert_parallel);
+    text =
+        fmt::format("attention on {} (tp{}, batch {}), feed-forward on {} (ep{})",
+                    NodesText(f->layout.attention_nodes), f->layout.attention_tp, f->schedule.batch,
+                    NodesText(f->layout.ffn_nodes), f->layout.expert_parallel);
     if (f->partner) {
       text += fmt::format(", {} {}", f->partner->prefills ? "prefill" : "decode",
                           PartnerText(*f->partner));

@@ -179,8 +179,8 @@ Status ReadRunOptions(const YAML::Node& node, std::string_view name, ExperimentF
     return Fail(ErrorKind::kInvalidArgument, fmt::format("{}: {}: {}", name, kRunOptions, why));
   };
   if (!node.IsMap()) return refuse("expected a mapping");
-  static const std::vector<std::string> kKnown = {"request_rate", "concurrency", "max_gpus",
-                                                  "merge",        "strict",      "top_n"};
+  static const std::vector<std::string> kKnown = {
+      "request_rate", "concurrency", "max_gpus", "merge", "strict", "top_n", "score"};
   LoadTarget load;
   for (const auto& item : node) {
     const auto key = item.first.as<std::string>();
@@ -208,6 +208,9 @@ Status ReadRunOptions(const YAML::Node& node, std::string_view name, ExperimentF
     } else if (key == "top_n") {
       IC_RETURN_IF_ERROR(
           read(std::size_t{}, "whole number", [&](std::size_t v) { out.top_n = v; }));
+    } else if (key == "score") {
+      out.score = ParseEnum<ScoredBy>(item.second.as<std::string>());
+      if (!out.score) return refuse("score is neither closed-loop nor formula");
     } else {
       return refuse(fmt::format("unknown key '{}'{}", key, DidYouMean(key, kKnown)));
     }
@@ -365,6 +368,9 @@ std::string FormatExperimentOptions(const ExperimentOptions& options) {
   if (options.merge != standard.merge) add("merge", options.merge);
   if (options.strict != standard.strict) add("strict", options.strict);
   if (options.top_n != standard.top_n) add("top_n", static_cast<std::int64_t>(options.top_n));
+  if (options.score == ScoredBy::kFormula) {
+    add("score", std::string(ToString(options.score)));
+  }
   return text.empty() ? text : fmt::format("{}:\n{}", kRunOptions, text);
 }
 

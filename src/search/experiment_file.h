@@ -17,12 +17,14 @@ namespace infercast {
 
 // How the experiments of a file are run; what is absent is left to whoever runs them. A file says
 // it under the name `infercast`, which is no experiment:
-//   infercast: {request_rate: 12.0, max_gpus: 64, merge: true, strict: false, top_n: 5}
+//   infercast: {request_rate: 12.0, max_gpus: 64, merge: true, strict: false, top_n: 5,
+//              score: formula}
 // with request_rate or concurrency (or neither) as the load to size for.
 struct ExperimentFileOptions {
   std::optional<LoadTarget> load;
   std::optional<bool> merge, strict;
   std::optional<std::size_t> top_n;
+  std::optional<ScoredBy> score;
 };
 
 struct ExperimentFile {

@@ -35,14 +35,16 @@ TEST(ExperimentFile, SaysHowItIsRun) {
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(back->options.load->request_rate, 0.1 + 0.2);
   EXPECT_EQ(back->options.merge, true);
-  EXPECT_EQ(FormatExperimentOptions({}), "");
+  EXPECT_EQ(back->options.score, ScoredBy::kFormula);  // as is not the default where it is read
+  options.score = ScoredBy::kClosedLoop;
+  EXPECT_EQ(Parse(FormatExperimentOptions(options) + a)->options.score, std::nullopt);
   EXPECT_FALSE(Parse(a)->options.load);
 
   const std::pair<const char*, const char*> wrong[] = {
-      {"[1]", "expected a mapping"},        {"{request_rate: x}", "request_rate is no number"},
-      {"{request_rate: -1}", "positive"},   {"{request_rate: 1, concurrency: 2}", "two loads"},
-      {"{max_gpus: 8}", "goes with"},       {"{request_rat: 1}", "did you mean request_rate"},
-      {"{merge: 3}", "merge is no boolean"}};
+      {"[1]", "expected a mapping"},         {"{request_rate: x}", "request_rate is no number"},
+      {"{request_rate: -1}", "positive"},    {"{request_rate: 1, concurrency: 2}", "two loads"},
+      {"{max_gpus: 8}", "goes with"},        {"{request_rat: 1}", "did you mean request_rate"},
+      {"{merge: 3}", "merge is no boolean"}, {"{score: best}", "neither"}};
   for (const auto& [section, says] : wrong) {
     const auto refused = Parse(fmt::format("infercast: {}\n{}", section, a));
     ASSERT_FALSE(refused) << section;
