@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "cli/estimate_command.h"
 #include "cli/experiments_command.h"
 #include "cli/recommend_command.h"
 #include "cli/run_command.h"
@@ -114,6 +115,48 @@ TEST_F(SearchCommands, RowsAreRankedByRunsUnlessTheFormulaIsAskedFor) {
             kExitUsage);
 }
 
+TEST_F(SearchCommands, AnEstimateOfAShownRowSaysTheSame) {
+  const json runs = json::parse(Sweep({"--gpus", "4", "--json"}).out);
+  int compared = 0;
+  for (const json& experiment : runs["experiments"]) {
+    const json& row = experiment["best"][0];
+    const auto number = [&](const char* key) { return std::to_string(row[key].get<int>()); };
+    // Sizes of both sweep and estimate: isl 4000, osl 1000.
+    std::vector<std::string> words = {"--isl", "4000", "--osl", "1000", "--json"};
+    const auto add = [&](const char* flag, const char* key) {
+      words.emplace_back(flag);
+      words.push_back(number(key));
+    };
+    if (experiment["mode"] == "agg") {
+      add("--tp", "tp_size");
+      add("--pp", "pp_size");
+      add("--bs", "batch_size");
+      add("--ctx-tokens", "ctx_tokens");
+    } else {
+      words.insert(words.end(), {"--estimate-mode", "disagg"});
+      add("--p-tp", "prefill_tp_size");
+      add("--p-pp", "prefill_pp_size");
+      add("--p-bs", "prefill_batch_size");
+      add("--p-workers", "prefill_workers");
+      add("--d-tp", "decode_tp_size");
+      add("--d-pp", "decode_pp_size");
+      add("--d-bs", "decode_batch_size");
+      add("--d-workers", "decode_workers");
+    }
+    std::vector<const char*> arguments;
+    for (const std::string& word : words) arguments.push_back(word.c_str());
+    const Outcome estimate = model_.Ask(AddEstimateCommand, "estimate", arguments);
+    ASSERT_EQ(estimate.exit_code, kExitAnswer) << estimate.err;
+    const json figures = json::parse(estimate.out)["figures"];
+    EXPECT_EQ(figures["ttft_ms"], row["closed_loop_ttft_ms"]);
+    EXPECT_EQ(figures["tpot_ms"], row["closed_loop_tpot_ms"]);
+    EXPECT_EQ(figures["tokens_per_s_per_gpu"], row["closed_loop_tokens_per_s_per_gpu"]);
+    EXPECT_EQ(figures["request_latency_ms"], row["closed_loop_request_latency_ms"]);
+    ++compared;
+  }
+  EXPECT_EQ(compared, 2);
+}
+
 TEST_F(SearchCommands, CsvHoldsTheChosenRows) {
   const Outcome best = Sweep({"--gpus", "4", "--serving-mode", "agg", "--csv"});
   ASSERT_EQ(best.exit_code, kExitAnswer) << best.err;
@@ -207,8 +250,9 @@ TEST_F(SearchCommands, RecommendCountsTheGpusOfALoad) {
     std::int64_t fewest = 1'000'000;
     for (const json& e : all["experiments"]) {
       const json& row = e["best"][0];
-      EXPECT_GE(row["closed_loop_requests_per_s"].get<double>() * row["replicas_needed"].get<double>(),
-                all["load"]["request_rate"].get<double>());
+      EXPECT_GE(
+          row["closed_loop_requests_per_s"].get<double>() * row["replicas_needed"].get<double>(),
+          all["load"]["request_rate"].get<double>());
       fewest = std::min<std::int64_t>(fewest, row["total_gpus_needed"]);
     }
     return fewest;
