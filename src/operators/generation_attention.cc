@@ -121,7 +121,8 @@ Sought BoundGenerationAttention::Measured(double b, std::uint32_t s) const {
   double latency = 0;
   double energy = 0;
   for (std::uint64_t i = 0; i < kSamples; ++i) {
-    at[2] = static_cast<double>(low + (high - low) * i / (kSamples - 1));
+    const std::uint64_t length = low + (high - low) * i / (kSamples - 1);  // whole tokens
+    at[2] = static_cast<double>(length);
     const ResolveResult sample = line.At(at[2]);
     if (!sample) return Sought(slice_, at, sample.error());
     latency += sample->latency;

@@ -217,7 +217,8 @@ Result<PerfResult> BoundMoeAllToAll::LookUp(double tokens) const {
 
 Result<PerfResult> BoundMoeAllToAll::Query(const QueryContext& ctx) const {
   if (error_) return std::unexpected(*error_);
-  auto result = LookUp(static_cast<double>(ctx.num_tokens / attention_tp_));
+  const auto tokens = ctx.num_tokens / attention_tp_;  // whole ones
+  auto result = LookUp(static_cast<double>(tokens));
   if (!result) return std::unexpected(AsAnswered(std::move(result.error()), mode_));
   result->energy_wms = 0;  // not measured
   if (record_) {

@@ -105,7 +105,12 @@ TEST_F(Mamba2Table, MeasuredWithEnergyInEveryMode) {
 TEST_F(Mamba2Table, AnotherShapeOfTheSameHiddenSize) {
   const Mamba2 op = Mamba2Op("causal_conv1d_fn", "context", 64);
   // The first shape in key order, as it is; native behaviour scales it by the traffic.
-  const auto reference = Ask(op, Open(), 1, 1024);
+  const Database db = Open();
+  const BoundOperator bound = BoundOperator::Bind(op, db);  // the donor's name lives in it
+  QueryContext ctx;
+  ctx.batch_size = 1;
+  ctx.s = 1024;
+  const auto reference = bound.Query(ctx);
   ExpectAnswer(reference, 2.0, Source::kSilicon, OriginKind::kTransferred);
   ASSERT_NE(reference->origin.donor, nullptr);
   EXPECT_NE(reference->origin.donor->find("/128/"), std::string::npos);
