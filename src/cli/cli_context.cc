@@ -69,7 +69,18 @@ std::string Explain(CLI::App& app, const CLI::ParseError& error) {
   if (missing_command) {
     return fmt::format("no command given; available: {}", JoinNames(SubcommandsOf(command)));
   }
-  return error.what();
+  const std::string text = error.what();
+  if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) {
+    // "Could not convert: --isl = abc".
+    if (const std::size_t colon = text.find(": "); colon != std::string::npos) {
+      return fmt::format("not a number: {}", text.substr(colon + 2));
+    }
+  }
+  if (const std::size_t end = text.find(" is required"); end != std::string::npos) {
+    if (text.starts_with("--system")) return text + "; `infercast data list` names the systems";
+    if (text.starts_with("--model")) return text + "; `infercast models` lists the bundled ones";
+  }
+  return text;
 }
 
 int ReportError(const CliContext& context, const Error& error, int exit_code) {

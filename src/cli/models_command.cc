@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -15,6 +16,7 @@
 #include "memory/memory_usage.h"
 #include "models/anatomy.h"
 #include "models/checkpoint.h"
+#include "report/text_table.h"
 
 namespace infercast {
 
@@ -38,7 +40,9 @@ std::string FeedForwardText(const LayerGroup& g) {
       break;
   }
   std::string text = fmt::format("{} of {} experts of {}", g.topk, g.experts, Grouped(g.inter));
-  if (g.shared_inter > 0) text += fmt::format(", {} shared", Grouped(g.shared_inter));
+  if (g.shared_inter > 0) {
+    text += fmt::format(", and of {} that every token visits", Grouped(g.shared_inter));
+  }
   return text;
 }
 
@@ -47,7 +51,13 @@ std::string MixerText(const LayerGroup& g) {
   if (g.mixer == Mixer::kNone) return text;
   if (g.window > 0) text += fmt::format(" ({} tokens)", Grouped(g.window));
   text += fmt::format(", {} heads of {}", g.heads, g.head_dim);
-  if (g.kv_heads > 0 && g.kv_by_heads) text += fmt::format(", {} KV heads", g.kv_heads);
+  if (g.kv_heads > 0 && g.kv_by_heads) {
+    text += fmt::format(", {} KV heads", g.kv_heads);
+  } else if (g.kv_elements > 0) {
+    text += fmt::format(", {} values cached a token for all of them", Grouped(g.kv_elements));
+  } else if (g.state_bytes > 0) {
+    text += fmt::format(", a state of {:.1f} MiB a sequence", g.state_bytes / 1048576.0);
+  }
   return text;
 }
 
@@ -190,6 +200,33 @@ ordered_json LayerJson(const LayerGroup& g) {
   return json;
 }
 
+// What the model is made of, with the parameters of each kind of layer on the right.
+std::string LayersText(const ModelAnatomy& a) {
+  std::vector<std::pair<std::string, double>> lines;
+  for (const LayerGroup& g : a.groups) {
+    lines.emplace_back(
+        fmt::format("  {:>4} x  {}", g.layers, LayerText(g)),
+        static_cast<double>(g.layers) * (g.mixer_params + g.dense_params + g.expert_params));
+  }
+  if (a.draft) {
+    lines.emplace_back(fmt::format("  {:>4} x  draft layer for multi-token prediction, not counted "
+                                   "above",
+                                   a.draft->layers),
+                       a.DraftParams());
+  }
+  lines.emplace_back(
+      a.tied ? "         embedding, which is the output layer, too" : "         embedding",
+      a.embedding_params);
+  if (!a.tied) lines.emplace_back("         output layer", a.head_params);
+  std::size_t widest = 0;
+  for (const auto& [line, count] : lines) widest = std::max(widest, line.size());
+  std::string text;
+  for (const auto& [line, count] : lines) {
+    text += fmt::format("{:<{}}  {:>9}\n", line, widest, Parameters(count));
+  }
+  return text;
+}
+
 Result<int> Explain(const std::string& name, const CheckpointSearch& search, CliContext& context) {
   IC_ASSIGN(const ModelConfig m, LoadModelConfig(name, search));
   IC_ASSIGN(const ModelAnatomy a, DescribeModel(m));
@@ -248,31 +285,37 @@ Result<int> Explain(const std::string& name, const CheckpointSearch& search, Cli
   if (a.ActiveParams() < a.TotalParams()) {
     text += fmt::format(", of which a token visits {}", Parameters(a.ActiveParams()));
   }
-  text += fmt::format("\n\nLayers      {}\n", m.layers);
-  for (const LayerGroup& g : a.groups) {
-    text += fmt::format("  {:>4} x  {}\n", g.layers, LayerText(g));
-  }
-  if (a.draft) {
-    text += fmt::format("  {:>4} x  draft layer for multi-token prediction, {} more parameters\n",
-                        a.draft->layers, Parameters(a.DraftParams()));
-  }
-  text += "\nWeights\n";
+  text +=
+      fmt::format("\n\nLayers      {}\n{}\nWeights, all of the model\n", m.layers, LayersText(a));
   for (const WeightFormat& w : weights) {
     text += fmt::format("  {:>9.1f} GiB  {}\n", w.bytes / kGiB, w.name);
   }
   if (!caches.empty()) {
-    text += fmt::format(
-        "\nKV cache, on one GPU that holds the whole model\n"
-        "  {:<10} {:>16} {:>18} {:>18} {:>22}\n",
-        "format", "bytes a token", "MiB a sequence", "MiB of 8,192",
-        fmt::format("GiB of {}", Grouped(longest)));
+    const bool fixed =
+        std::ranges::any_of(caches, [](const KvFormat& c) { return c.BytesPerSequence() > 0; });
+    ResultTable table;
+    const std::string short_heading = "8,192 tokens", long_heading = Grouped(longest) + " tokens";
+    table.columns = {{"", "", "", "format"},
+                     {"", "", "bytes", "a token more"},
+                     {"", "", "MiB", "a sequence", 2},
+                     {"", "", "MiB", short_heading, 1},
+                     {"", "", "GiB", long_heading, 2}};
     for (const KvFormat& c : caches) {
-      text += fmt::format("  {:<10} {:>16} {:>18.2f} {:>18.1f} {:>22.2f}\n", ToString(c.mode),
-                          Grouped(c.BytesPerToken()), c.BytesPerSequence() / 1048576.0,
-                          c.layout.Bytes(8192) / 1048576.0, c.layout.Bytes(longest) / kGiB);
+      table.rows.push_back({std::string(ToString(c.mode)),
+                            static_cast<std::int64_t>(std::llround(c.BytesPerToken())),
+                            fixed ? Cell(c.BytesPerSequence() / 1048576.0) : Cell(),
+                            c.layout.Bytes(8192) / 1048576.0, c.layout.Bytes(longest) / kGiB});
     }
-    if (std::ranges::any_of(a.groups, [](const LayerGroup& g) { return g.window > 0; })) {
-      text += "  a sequence's share are its windows, once they are full\n";
+    text += "\nKV cache of a sequence, on one GPU that holds the whole model\n" + TextOf(table);
+    if (fixed) {
+      const bool windows =
+          std::ranges::any_of(a.groups, [](const LayerGroup& g) { return g.window > 0; });
+      const bool states =
+          std::ranges::any_of(a.groups, [](const LayerGroup& g) { return g.state_bytes > 0; });
+      text += fmt::format("  a sequence: {}, whatever its length\n",
+                          windows && states ? "recurrent states, and windows once they are full"
+                          : states          ? "recurrent states"
+                                            : "windows, once they are full");
     }
   }
   if (!notes.empty()) {

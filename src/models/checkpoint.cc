@@ -325,6 +325,8 @@ Result<CheckpointFiles> Locate(std::string_view name, const CheckpointSearch& se
     hint = fmt::format("; near names: {}", fmt::join(near, ", "));
   } else if (bundled.empty()) {
     hint = "; no bundled configurations were found (fetch the data package first)";
+  } else {
+    hint = "; `infercast models` lists the bundled ones";
   }
   const std::string nowhere =
       fmt::format("no model \"{}\": neither a directory, a config.json nor a bundled name", name);

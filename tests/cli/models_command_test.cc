@@ -29,7 +29,12 @@ TEST(ModelsCommand, ExplainsAModel) {
   EXPECT_THAT(text.out, HasSubstr("18 x  sliding-window attention (128 tokens), 64 heads of 64, 8 "
                                   "KV heads; 4 of 128 experts of 2,880"));
   EXPECT_THAT(text.out, HasSubstr("18 x  full attention"));
-  EXPECT_THAT(text.out, HasSubstr("36,864"));  // bytes a token of the layers that see everything
+  EXPECT_THAT(text.out, HasSubstr("36864"));  // bytes a token of the layers that see everything
+  EXPECT_THAT(text.out, HasSubstr("a sequence: windows, once they are full"));
+  EXPECT_THAT(text.out, HasSubstr("output layer"));
+  // What no sequence has is not shown.
+  const Outcome plain = Ask({"tests/models/configs/Qwen--Qwen2-7B.json"});
+  EXPECT_THAT(plain.out, ::testing::Not(HasSubstr("a sequence:")));
 }
 
 TEST(ModelsCommand, AnswersInJson) {
