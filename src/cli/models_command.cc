@@ -41,7 +41,7 @@ std::string FeedForwardText(const LayerGroup& g) {
   }
   std::string text = fmt::format("{} of {} experts of {}", g.topk, g.experts, Grouped(g.inter));
   if (g.shared_inter > 0) {
-    text += fmt::format(", and of {} that every token visits", Grouped(g.shared_inter));
+    text += fmt::format(", and {} for every token", Grouped(g.shared_inter));
   }
   return text;
 }
@@ -54,7 +54,7 @@ std::string MixerText(const LayerGroup& g) {
   if (g.kv_heads > 0 && g.kv_by_heads) {
     text += fmt::format(", {} KV heads", g.kv_heads);
   } else if (g.kv_elements > 0) {
-    text += fmt::format(", {} values cached a token for all of them", Grouped(g.kv_elements));
+    text += fmt::format(", {} values cached a token", Grouped(g.kv_elements));
   } else if (g.state_bytes > 0) {
     text += fmt::format(", a state of {:.1f} MiB a sequence", g.state_bytes / 1048576.0);
   }

@@ -58,8 +58,9 @@ std::string FromText(const OpEntry& e) {
   std::string text(1, kSymbols[IndexOf(mark)]);
   switch (e.origin.kind) {
     case OriginKind::kExtrapolated:
-      text += e.origin.octaves > 0 ? fmt::format(" 2^{:.1f} beyond measurements", e.origin.octaves)
-                                   : " beyond measurements";
+      text += e.origin.octaves >= 0.05F
+                  ? fmt::format(" 2^{:.1f} beyond measurements", e.origin.octaves)
+                  : " just beyond measurements";
       break;
     case OriginKind::kSubstituted:
       text += " measured on other topology";
@@ -374,7 +375,7 @@ std::string TrustText(const std::vector<EstimatePhase>& phases) {
   const std::vector<std::string> shares = SharesText<Mark>(trust.by_mark, kMarkWords);
   if (shares.empty()) return "";
   std::string text = fmt::format("\nhow far to trust it: of the time {}", JoinNames(shares));
-  if (trust.octaves > 0) {
+  if (trust.octaves >= 0.05) {
     text += fmt::format(", up to 2^{:.1f} beyond measured sizes", trust.octaves);
   }
   return text + "\n";
