@@ -208,7 +208,8 @@ typedef struct infercast_memory {
   int fits;
   double kv_budget_gib; /* what the KV cache can hold in all */
   int64_t kv_tokens;
-  int64_t kv_bytes_per_token;
+  int64_t kv_bytes_per_token;    /* what one more token of a long sequence adds */
+  int64_t kv_bytes_per_sequence; /* recurrent state, buffers, filled attention windows */
 } infercast_memory;
 /* Options: those of an engine, and "batch_size", "isl", "osl", "prefix", "max_num_tokens",
  * "max_seq_len", "memory_fraction". */

@@ -2,8 +2,8 @@
 """Writes docs/api-reference.md from the public headers and, given type stubs, docs/python-reference.md.
 
     tools/make_api_reference.py                    writes docs/api-reference.md
-    tools/make_api_reference.py --check            fails when it is not what the headers say
     tools/make_api_reference.py --stubs <_core.pyi>  also writes docs/python-reference.md, from the stubs of a built wheel
+    tools/make_api_reference.py --check ...          writes nothing and fails when a file is not what its sources say
 
 A header is its own documentation: its opening comment becomes text, the declarations stay code.
 """
@@ -103,14 +103,15 @@ def main():
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--stubs", type=pathlib.Path)
     arguments = parser.parse_args()
-    target = ROOT / "docs" / "api-reference.md"
-    if arguments.check:
-        if target.read_text() != api_reference():
-            sys.exit("docs/api-reference.md is not what the headers say: run tools/make_api_reference.py")
-        return
-    target.write_text(api_reference())
+    wanted = {"api-reference.md": api_reference()}
     if arguments.stubs:
-        (ROOT / "docs" / "python-reference.md").write_text(python_reference(arguments.stubs))
+        wanted["python-reference.md"] = python_reference(arguments.stubs)
+    for name, text in wanted.items():
+        target = ROOT / "docs" / name
+        if not arguments.check:
+            target.write_text(text)
+        elif target.read_text() != text:
+            sys.exit(f"docs/{name} is not what its sources say: run tools/make_api_reference.py")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "infercast/error.h"
 #include "infercast/model_options.h"
@@ -39,7 +41,10 @@ struct MemoryEstimate {
   // What the KV cache can hold in all under the memory fraction; 0 when nothing is left.
   double kv_budget_gib = 0;
   std::int64_t kv_tokens = 0;
-  std::int64_t kv_bytes_per_token = 0;
+  std::int64_t kv_bytes_per_token = 0;  // what one more token of a long sequence adds
+  // What a sequence takes whatever its length: recurrent state, buffers, filled attention windows.
+  std::int64_t kv_bytes_per_sequence = 0;
+  std::vector<std::string> notes;  // what was assumed of the model
 
   // kUnknownName, kUnsupportedModel, kInvalidArgument, kModelConfig; errors of
   // PerfDatabase::Open. That a batch does not fit is an answer, not an error.

@@ -370,9 +370,10 @@ infercast_status infercast_memory_estimate(const infercast_options* options,
   return AtBorder([&] {
     const Result<MemoryEstimate> m = MemoryEstimate::Of(options->named.memory());
     if (!m) return Fail(m.error());
-    *memory = {m->weights_gib,   m->activations_gib, m->kvcache_gib,       m->communication_gib,
-               m->runtime_gib,   m->total_gib,       m->capacity_gib,      m->fits ? 1 : 0,
-               m->kv_budget_gib, m->kv_tokens,       m->kv_bytes_per_token};
+    *memory = {m->weights_gib,       m->activations_gib,    m->kvcache_gib,
+               m->communication_gib, m->runtime_gib,        m->total_gib,
+               m->capacity_gib,      m->fits ? 1 : 0,       m->kv_budget_gib,
+               m->kv_tokens,         m->kv_bytes_per_token, m->kv_bytes_per_sequence};
     return INFERCAST_OK;
   });
 }

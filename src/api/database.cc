@@ -7,8 +7,7 @@ using internal::Guarded;
 
 Result<PerfDatabase> PerfDatabase::Open(const DatabaseOptions& options) {
   return Guarded<PerfDatabase>([&]() -> Result<PerfDatabase> {
-    API_ASSIGN(const internal::Surroundings around,
-               internal::OpenSurroundings(options.systems_paths));
+    API_ASSIGN(const internal::Surroundings around, internal::OpenSurroundings(options));
     API_ASSIGN(const auto request, internal::OpenRequestOf(options));
     API_ASSIGN(infercast::Database database, around.systems.Open(request));
     return PerfDatabase(std::make_shared<const Impl>(Impl{std::move(database)}));

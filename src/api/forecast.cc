@@ -297,8 +297,7 @@ SearchResult ResultOf(const infercast::ExperimentsResult& found, bool for_load) 
 
 Result<Forecast> Estimate(const EstimateOptions& options) {
   return Guarded<Forecast>([&]() -> Result<Forecast> {
-    API_ASSIGN(const internal::Surroundings around,
-               internal::OpenSurroundings(options.model.data.systems_paths));
+    API_ASSIGN(const internal::Surroundings around, internal::OpenSurroundings(options.model.data));
     infercast::Workbench bench(around.systems, around.checkpoints);
     API_ASSIGN(const infercast::EstimateRequest request, RequestOf(options, bench));
     API_ASSIGN(const infercast::PointEstimate estimate, infercast::EstimatePoint(request, bench));
@@ -325,8 +324,7 @@ const SearchExperiment& SearchResult::Best() const {
 
 Result<SearchResult> Sweep(const SweepOptions& options) {
   return Guarded<SearchResult>([&]() -> Result<SearchResult> {
-    API_ASSIGN(const internal::Surroundings around,
-               internal::OpenSurroundings(options.model.data.systems_paths));
+    API_ASSIGN(const internal::Surroundings around, internal::OpenSurroundings(options.model.data));
     infercast::Workbench bench(around.systems, around.checkpoints);
     API_ASSIGN(const infercast::RunRequest request, RequestOf(options));
     API_ASSIGN(const infercast::ExperimentsResult found,
@@ -338,7 +336,7 @@ Result<SearchResult> Sweep(const SweepOptions& options) {
 Result<SearchResult> Recommend(const RecommendOptions& options) {
   return Guarded<SearchResult>([&]() -> Result<SearchResult> {
     API_ASSIGN(const internal::Surroundings around,
-               internal::OpenSurroundings(options.search.model.data.systems_paths));
+               internal::OpenSurroundings(options.search.model.data));
     infercast::Workbench bench(around.systems, around.checkpoints);
     API_ASSIGN(const infercast::RunRequest request, RequestOf(options.search));
     const infercast::LoadTarget load{options.request_rate, options.concurrency, options.max_gpus};

@@ -1,10 +1,7 @@
 // Names, options and results across the border.
 #include "api/internal.h"
 
-#include <cstdlib>
-
 #include "models/model_config.h"
-#include "tables/systems_paths.h"
 
 namespace infercast::v1 {
 
@@ -16,20 +13,18 @@ std::string_view ToString(ErrorKind kind) {
 
 namespace internal {
 
-Result<Surroundings> OpenSurroundings(const std::string& systems_paths) {
+Result<Surroundings> OpenSurroundings(const std::string& systems_paths,
+                                      infercast::Behaviour behaviour) {
   std::optional<std::string_view> list;
   if (!systems_paths.empty()) list = systems_paths;
-  API_ASSIGN(std::vector<std::filesystem::path> roots, infercast::ResolveSystemsPaths(list));
-  infercast::CheckpointSearch checkpoints;
-  for (const char* name : {"INFERCAST_MODEL_CONFIGS_PATH", "AICONFIGURATOR_MODEL_CONFIGS_PATH"}) {
-    if (const char* dir = std::getenv(name); dir != nullptr && *dir != 0) {
-      checkpoints.config_dirs.emplace_back(dir);
-    }
-  }
-  for (std::filesystem::path& dir : infercast::ModelConfigPaths(roots)) {
-    checkpoints.config_dirs.push_back(std::move(dir));
-  }
-  return Surroundings{infercast::SystemsCatalog(std::move(roots)), std::move(checkpoints)};
+  API_ASSIGN(Surroundings around, infercast::OpenSurroundings(list, behaviour));
+  return around;
+}
+
+Result<Surroundings> OpenSurroundings(const DatabaseOptions& options) {
+  API_ASSIGN(const infercast::Behaviour behaviour,
+             ParseName<infercast::Behaviour>(options.behaviour));
+  return OpenSurroundings(options.systems_paths, behaviour);
 }
 
 Result<infercast::SystemsCatalog::OpenRequest> OpenRequestOf(const DatabaseOptions& options) {
@@ -84,7 +79,7 @@ NumberFormats FormatsOf(const infercast::QuantModes& quant) {
 }
 
 Result<OpenedModel> OpenModel(const ModelOptions& options) {
-  API_ASSIGN(const Surroundings around, OpenSurroundings(options.data.systems_paths));
+  API_ASSIGN(const Surroundings around, OpenSurroundings(options.data));
   API_ASSIGN(const infercast::SystemsCatalog::OpenRequest open, OpenRequestOf(options.data));
   infercast::DeploymentRequest request;
   request.model = options.model;

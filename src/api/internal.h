@@ -20,7 +20,7 @@
 #include "engine/engine.h"
 #include "engine/engine_spec.h"
 #include "infercast/infercast.hpp"
-#include "models/checkpoint.h"
+#include "models/surroundings.h"
 #include "serving/deployment.h"
 #include "tables/database.h"
 #include "tables/versions.h"
@@ -82,12 +82,12 @@ Result<E> ParseName(const std::string& text) {
                             infercast::DidYouMean(text, names), infercast::JoinNames(names)));
 }
 
-// Where systems and model configurations are.
-struct Surroundings {
-  infercast::SystemsCatalog systems;
-  infercast::CheckpointSearch checkpoints;
-};
-Result<Surroundings> OpenSurroundings(const std::string& systems_paths);
+// What the program's commands open, too. An empty list stands for the environment's.
+using infercast::Surroundings;
+Result<Surroundings> OpenSurroundings(
+    const std::string& systems_paths,
+    infercast::Behaviour behaviour = infercast::Behaviour::kNative);
+Result<Surroundings> OpenSurroundings(const DatabaseOptions& options);
 
 Result<infercast::SystemsCatalog::OpenRequest> OpenRequestOf(const DatabaseOptions& options);
 Result<infercast::QuantOverrides> FormatsOf(const NumberFormats& formats);

@@ -1,5 +1,6 @@
 // MemoryEstimate.
 #include "api/internal.h"
+#include "memory/kv_growth.h"
 #include "memory/memory_usage.h"
 #include "serving/kv_capacity.h"
 #include "serving/worker.h"
@@ -55,7 +56,10 @@ Result<MemoryEstimate> MemoryEstimate::Of(const MemoryOptions& options) {
     out.fits = verdict.fits();
     out.kv_fits = !verdict.kv_oom && !verdict.oom;
     const infercast::KvLayout& kv = worker->plan().facts.kv;
-    out.kv_bytes_per_token = static_cast<std::int64_t>(kv.Bytes(1));
+    const infercast::KvGrowth growth = infercast::GrowthOf(kv);
+    out.kv_bytes_per_token = static_cast<std::int64_t>(growth.per_token);
+    out.kv_bytes_per_sequence = static_cast<std::int64_t>(growth.per_sequence);
+    out.notes = opened.deployment->model().notes;
     out.kv_budget_gib =
         std::max(0.0, infercast::KvBudget(out.capacity_gib, usage.total - usage.kvcache, fraction,
                                           backend.fraction_of_free, backend.reserved_fraction,

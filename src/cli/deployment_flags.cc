@@ -4,10 +4,8 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
-#include <cstdlib>
 
 #include "cli/named_option.h"
-#include "tables/systems_paths.h"
 
 namespace infercast {
 
@@ -132,21 +130,7 @@ ParallelLayout LayoutFlags::Layout() const {
 }
 
 Result<Surroundings> OpenSurroundings(const CliContext& context) {
-  std::optional<std::string_view> list;
-  if (context.systems_paths) list = *context.systems_paths;
-  IC_ASSIGN(std::vector<std::filesystem::path> roots, ResolveSystemsPaths(list));
-  CheckpointSearch checkpoints;
-  if (context.behaviour == Behaviour::kNative) checkpoints.unlisted = UnlistedArchitecture::kMap;
-  if (Result<HubOptions> hub = HubOptionsFromEnvironment()) checkpoints.hub = *std::move(hub);
-  for (const char* name : {"INFERCAST_MODEL_CONFIGS_PATH", "AICONFIGURATOR_MODEL_CONFIGS_PATH"}) {
-    if (const char* dir = std::getenv(name); dir != nullptr && *dir != 0) {
-      checkpoints.config_dirs.emplace_back(dir);
-    }
-  }
-  for (std::filesystem::path& dir : ModelConfigPaths(roots)) {
-    checkpoints.config_dirs.push_back(std::move(dir));
-  }
-  return Surroundings{SystemsCatalog(std::move(roots)), std::move(checkpoints)};
+  return OpenSurroundings(context.systems_paths, context.behaviour);
 }
 
 }  // namespace infercast

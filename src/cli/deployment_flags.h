@@ -9,10 +9,9 @@
 #include "base/error.h"
 #include "cli/cli_context.h"
 #include "cli/database_flags.h"
-#include "models/checkpoint.h"
+#include "models/surroundings.h"
 #include "serving/deployment.h"
 #include "serving/workload.h"
-#include "tables/versions.h"
 
 namespace CLI {
 class App;
@@ -68,13 +67,7 @@ struct LayoutFlags {
   ParallelLayout Layout() const;
 };
 
-// The systems and checkpoints that a run sees.
-struct Surroundings {
-  SystemsCatalog systems;
-  CheckpointSearch checkpoints;
-};
-// kDataRoot when the data package is needed and has not been fetched. Architectures that no family
-// lists are mapped to a generic builder, save in reference behaviour.
+// Those of the global options; see models/surroundings.h.
 Result<Surroundings> OpenSurroundings(const CliContext& context);
 
 }  // namespace infercast

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <limits>
 
+#include "memory/kv_growth.h"
+
 namespace infercast {
 
 namespace {
@@ -368,14 +370,9 @@ Result<CacheLayout> LayOutCache(const ModelAnatomy& anatomy, const ModelPlan& pl
     const KvLayout kv = NativeKvLayout(anatomy, plan);
     out.tokens = kv.Capacity(bytes);
     out.block_size = 1;
-    out.bytes_per_sequence = kv.state_bytes;
-    for (const KvTerm& term : kv.terms) {
-      if (term.window > 0) {
-        out.bytes_per_sequence += term.bytes * static_cast<double>(term.window);
-      } else {
-        out.bytes_per_token += term.bytes / static_cast<double>(term.stride);
-      }
-    }
+    const KvGrowth growth = GrowthOf(kv);
+    out.bytes_per_sequence = growth.per_sequence;
+    out.bytes_per_token = growth.per_token;
     out.assumptions.push_back(
         "compressed attention: the tokens of one sequence that fills the memory");
     // What one more token takes is the unit of the pool.

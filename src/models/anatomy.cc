@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 
+#include "models/generic_architecture.h"
 #include "operators/bound_operator.h"
 
 namespace infercast {
@@ -336,15 +337,11 @@ class Describer {
   }
 
   std::int64_t SharedWidth() {
-    for (const std::string_view key :
-         {"shared_expert_intermediate_size", "moe_shared_expert_intermediate_size",
-          "shared_intermediate_size"}) {
-      if (c_[key].Truthy()) return Size(key);
-    }
-    if (c_["share_expert_dim"].Truthy()) return Size("share_expert_dim");
     if (m_.architecture == "Llama4ForConditionalGeneration") return m_.inter_size;
-    const std::int64_t count = std::max(Size("n_shared_experts"), Size("num_shared_experts"));
-    return count * m_.moe_inter_size;
+    const Result<std::int64_t> width = SharedExpertWidth(c_, m_.moe_inter_size);
+    if (width) return *width;
+    if (!error_) error_ = width.error();
+    return 0;
   }
 
   std::int64_t DenseWidth() {

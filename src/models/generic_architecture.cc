@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,28 @@ class Reader {
 };
 
 }  // namespace
+
+Result<std::int64_t> SharedExpertWidth(JsonView decoder, std::int64_t expert_inter) {
+  // Widths of one shared expert, or of all where no number is given.
+  const JsonView width =
+      decoder.FirstTruthy({"shared_expert_intermediate_size", "moe_shared_expert_intermediate_size",
+                           "shared_expert_ffn_hidden_size"});
+  // Widths of all of them, whatever the number.
+  const JsonView whole = decoder.FirstTruthy({"shared_intermediate_size", "share_expert_dim"});
+  if (whole.exists()) return ToSize(whole, "shared_intermediate_size");
+  JsonView count = decoder.FirstTruthy(
+      {"n_shared_experts", "num_shared_experts", "num_shared_expert", "moe_num_shared_experts"});
+  if (count.is_array()) count = count.Item(0);  // one number a layer
+  std::int64_t experts = width.exists() ? 1 : 0;
+  if (count.exists()) {
+    IC_ASSIGN(experts, ToSize(count, "n_shared_experts"));
+  }
+  std::int64_t inter = expert_inter;
+  if (width.exists()) {
+    IC_ASSIGN(inter, ToSize(width, "shared_expert_intermediate_size"));
+  }
+  return experts * inter;
+}
 
 Status MapUnlistedArchitecture(ModelConfig& m) {
   JsonView source = m.root();
@@ -110,15 +133,16 @@ Status MapUnlistedArchitecture(ModelConfig& m) {
     }
     IC_ASSIGN(m.moe_inter_size,
               reader.Read({"moe_intermediate_size", "expert_intermediate_size"}, m.inter_size));
-    m.moe_layers = m.layers;
     m.family = &kMoeFamily;
-    if (source["n_shared_experts"].Truthy() || source["num_shared_experts"].Truthy() ||
-        source["shared_expert_intermediate_size"].Truthy()) {
-      m.notes.push_back("shared experts are not counted");
+    auto record = std::make_shared<GenericMoe>();
+    IC_ASSIGN(record->shared_inter, SharedExpertWidth(source, m.moe_inter_size));
+    if (m.moe_inter_size > 0) {
+      m.shared_experts = (record->shared_inter + m.moe_inter_size - 1) / m.moe_inter_size;
     }
-    if (source["first_k_dense_replace"].Truthy()) {
-      m.notes.push_back("the leading dense layers are counted as expert layers");
-    }
+    IC_ASSIGN(const std::int64_t dense, reader.Read({"first_k_dense_replace"}, 0));
+    record->dense_layers = std::min(dense, m.layers);
+    m.moe_layers = m.layers - record->dense_layers;
+    m.record = std::move(record);
   } else {
     m.num_experts = 0;
     const bool ungated = std::ranges::find(kUngated, m.architecture) != kUngated.end();

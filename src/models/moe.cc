@@ -3,11 +3,14 @@
 // tensor-parallel sums, so there are no separate all-reduces.
 #include "models/blocks/moe.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
 #include "models/blocks/attention.h"
+#include "models/blocks/mlp.h"
 #include "models/families.h"
+#include "models/generic_architecture.h"
 
 namespace infercast {
 
@@ -54,16 +57,43 @@ Result<std::vector<Operator>> Layers(const BuildContext& b, Phase phase, const K
   AddAttentionBlock(ops, attention);
   ops.Norm("add_norm_2", L);
 
+  // Of the families that are built here only this one keeps such a record, for mapped
+  // architectures: the listed ones route in every layer, and their shared experts are not part of
+  // the list.
+  const bool mapped = m.family_id() == ModelFamily::kMoe && m.record != nullptr;
+  const GenericMoe generic = mapped ? m.RecordAs<GenericMoe>() : GenericMoe();
+  const std::int64_t dense_layers = std::min(generic.dense_layers, b.L);
+  if (dense_layers > 0) {
+    const double dense = static_cast<double>(dense_layers);
+    MlpBlock block = GatedMlp(dense, m.inter_size, b.tp, b.quant.gemm);
+    block.prefix = "dense_";
+    AddMlpBlock(ops, block);
+    ops.AllReduce("dense_ar_1", dense);
+    ops.AllReduce("dense_ar_2", dense);
+  }
+
   MoeSettings moe;
-  moe.layers = L;
+  moe.layers = L - static_cast<double>(dense_layers);
   moe.quant = b.quant.moe;
   moe.distribution = Distribution(b, phase);
   moe.attn_cp_size = context ? b.cp : 1;
   const MoeCommBackends& libraries = b.options->moe_comm;
   if (context ? libraries.context : libraries.generation) {
-    IC_RETURN_IF_ERROR(AddLargeEpBlock(ops, moe, {}));
+    IC_RETURN_IF_ERROR(AddLargeEpBlock(ops, moe,
+                                       {.experts = generic.shared_inter > 0 ? 1 : 0,
+                                        .inter = generic.shared_inter,
+                                        .quant = b.quant.gemm}));
   } else {
-    AddMoeBlock(ops, moe);
+    AddRouter(ops, moe);
+    if (generic.shared_inter > 0) {
+      MlpBlock shared = GatedMlp(moe.layers, generic.shared_inter, b.tp, b.quant.gemm);
+      shared.up = "shared_gate_up_gemm";
+      shared.act = "shared_act_gate";
+      shared.down = "shared_ffn2_gemm";
+      shared.low_precision_down = false;
+      AddMlpBlock(ops, shared);
+    }
+    AddRoutedExperts(ops, moe);
   }
   // Prefill counts no output head: the measured block ends with the experts.
   if (!context) ops.Gemm("logits_gemm", 1, m.vocab / b.tp, m.hidden_size, GemmQuant::kBfloat16);

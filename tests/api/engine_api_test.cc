@@ -158,7 +158,7 @@ TEST(EngineApi, ErrorsKeepTheirKinds) {
   options.data.system = "h200_sxn";
   EXPECT_EQ(Engine::Compile(options).error().kind, ErrorKind::kUnknownName);
   options = Qwen();
-  options.model = "Qwen/Qwen3-32C";
+  options.model = "Qwen3-32C";
   EXPECT_EQ(Engine::Compile(options).error().kind, ErrorKind::kUnknownName);
   options = Qwen();
   options.data.backend = "vlm";
@@ -214,6 +214,36 @@ TEST(MemoryApi, PartsAddUpAndTheBatchThatFillsTheCacheFits) {
   EXPECT_EQ(MemoryEstimate::Of(options).error().kind, ErrorKind::kInvalidArgument);
 }
 
+// Recurrent state is of a sequence, not of its tokens: both figures together are the cache.
+TEST(MemoryApi, TellsWhatATokenAddsFromWhatASequenceTakes) {
+  MemoryOptions options;
+  options.model = Qwen();
+  for (const char* behaviour : {"native", "reference"}) {
+    options.model.data.behaviour = behaviour;
+    for (const char* model : {"Qwen/Qwen3.5-27B", "nvidia/Nemotron-H-56B-Base-8K"}) {
+      options.model.model = model;
+      const auto bytes = [&](std::int64_t length) {
+        options.max_seq_len = length;
+        return MemoryEstimate::Of(options)->kvcache_gib * 1073741824;
+      };
+      const MemoryEstimate m = MemoryEstimate::Of(options).value();
+      // The reference counts no state of Mamba layers.
+      const bool counted =
+          std::string(behaviour) == "native" || std::string(model).starts_with("Qwen");
+      EXPECT_EQ(m.kv_bytes_per_sequence > 1 << 20, counted) << model << behaviour;
+      const auto per_token = static_cast<double>(m.kv_bytes_per_token);
+      EXPECT_NEAR((bytes(8192) - bytes(4096)) / 4096, per_token, 1e-3) << model << behaviour;
+      EXPECT_NEAR(bytes(4096) - 4096 * per_token, static_cast<double>(m.kv_bytes_per_sequence), 1)
+          << model << behaviour;
+    }
+  }
+  // 16 of 64 layers attend to all tokens; 2 KV heads a GPU of 256, keys and values, two bytes.
+  options.model.model = "Qwen/Qwen3.5-27B";
+  EXPECT_EQ(MemoryEstimate::Of(options)->kv_bytes_per_token, 16 * 2 * 256 * 2 * 2);
+  options.model.model = "Qwen/Qwen3-32B";
+  EXPECT_EQ(MemoryEstimate::Of(options)->kv_bytes_per_sequence, 0);
+}
+
 TEST(OnlineApi, LearnsASteadyRatio) {
   const Engine engine = Compiled();
   OnlineModel model = OnlineModel::FromEngine(engine).value();
@@ -240,7 +270,7 @@ TEST(OnlineApi, LearnsASteadyRatio) {
 
 TEST(OnlineApi, FallsBackToARegressionForUnknownModels) {
   const OnlineModel model =
-      OnlineModel::BestAvailable(R"({"schema_version": 1, "model_name": "no/such-model",
+      OnlineModel::BestAvailable(R"({"schema_version": 1, "model_name": "no-such-model",
         "system_name": "h200_sxm", "backend": "vllm", "tp_size": 1, "pp_size": 1})")
           .value();
   EXPECT_EQ(model.Diagnostics().source, "fallback_regression");

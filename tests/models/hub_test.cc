@@ -1,24 +1,19 @@
 // Configurations from a hub, against a server of a few lines on this machine.
 #include "models/hub.h"
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "models/checkpoint.h"
 #include "support/data_files.h"
+#include "support/http_server.h"
 
 namespace infercast {
 namespace {
@@ -32,83 +27,13 @@ constexpr char kLlama[] =
         "num_hidden_layers": 8, "num_attention_heads": 16, "num_key_value_heads": 8,
         "vocab_size": 32000, "max_position_embeddings": 32768})";
 
-std::string Reply(const std::string& status, const std::string& body,
-                  const std::string& more = "") {
-  return "HTTP/1.1 " + status + "\r\nContent-Length: " + std::to_string(body.size()) +
-         "\r\nConnection: close\r\n" + more + "\r\n" + body;
-}
-
-// Answers every connection with what `answer` makes of the request's head.
-class Server {
- public:
-  explicit Server(std::function<std::string(const std::string&)> answer)
-      : answer_(std::move(answer)) {
-    socket_ = ::socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    ::bind(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address));
-    ::listen(socket_, 16);
-    socklen_t size = sizeof(address);
-    ::getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size);
-    port_ = ntohs(address.sin_port);
-    thread_ = std::thread([this] { Serve(); });
-  }
-  Server(const Server&) = delete;
-  Server& operator=(const Server&) = delete;
-  ~Server() {
-    stop_ = true;
-    ::shutdown(socket_, SHUT_RDWR);
-    ::close(socket_);
-    thread_.join();
-  }
-
-  std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
-  std::vector<std::string> requests() const {
-    const std::lock_guard lock(mutex_);
-    return requests_;
-  }
-
- private:
-  void Serve() {
-    while (!stop_) {
-      const int client = ::accept(socket_, nullptr, nullptr);
-      if (client < 0) return;
-      std::string head;
-      char part[4096];
-      while (head.find("\r\n\r\n") == std::string::npos) {
-        const ssize_t bytes = ::recv(client, part, sizeof(part), 0);
-        if (bytes <= 0) break;
-        head.append(part, static_cast<std::size_t>(bytes));
-      }
-      {
-        const std::lock_guard lock(mutex_);
-        requests_.push_back(head);
-      }
-      const std::string reply = answer_(head);
-      std::size_t sent = 0;
-      while (sent < reply.size()) {
-        const ssize_t bytes =
-            ::send(client, reply.data() + sent, reply.size() - sent, MSG_NOSIGNAL);
-        if (bytes <= 0) break;
-        sent += static_cast<std::size_t>(bytes);
-      }
-      ::close(client);
-    }
-  }
-
-  std::function<std::string(const std::string&)> answer_;
-  int socket_ = -1;
-  int port_ = 0;
-  std::atomic<bool> stop_{false};
-  mutable std::mutex mutex_;
-  std::vector<std::string> requests_;
-  std::thread thread_;
-};
+using Server = testing::HttpServer;
+using testing::HttpReply;
 
 std::string ServeLlama(const std::string& head) {
-  if (head.find("GET /org/small/resolve/main/config.json ") == 0) return Reply("200 OK", kLlama);
-  return Reply("404 Not Found", "Entry not found");
+  if (head.find("GET /org/small/resolve/main/config.json ") == 0)
+    return HttpReply("200 OK", kLlama);
+  return HttpReply("404 Not Found", "Entry not found");
 }
 
 class Hub : public ::testing::Test {
@@ -157,13 +82,13 @@ TEST_F(Hub, FetchesOnceAndThenReadsTheCache) {
 TEST_F(Hub, TakesTheQuantisationFileAndFollowsRedirects) {
   const Server server([](const std::string& head) {
     if (head.find("GET /org/fp8/resolve/main/config.json ") == 0) {
-      return Reply("302 Found", "", "Location: /elsewhere\r\n");
+      return HttpReply("302 Found", "", "Location: /elsewhere\r\n");
     }
-    if (head.find("GET /elsewhere ") == 0) return Reply("200 OK", kLlama);
+    if (head.find("GET /elsewhere ") == 0) return HttpReply("200 OK", kLlama);
     if (head.find("GET /org/fp8/resolve/main/hf_quant_config.json ") == 0) {
-      return Reply("200 OK", R"({"quantization": {"quant_algo": "FP8"}})");
+      return HttpReply("200 OK", R"({"quantization": {"quant_algo": "FP8"}})");
     }
-    return Reply("404 Not Found", "");
+    return HttpReply("404 Not Found", "");
   });
   options_.endpoint = server.url();
   CheckpointSearch search;
@@ -174,15 +99,15 @@ TEST_F(Hub, TakesTheQuantisationFileAndFollowsRedirects) {
 }
 
 TEST_F(Hub, SendsTheTokenToTheEndpointOnly) {
-  const Server other([](const std::string&) { return Reply("200 OK", kLlama); });
+  const Server other([](const std::string&) { return HttpReply("200 OK", kLlama); });
   // localhost and 127.0.0.1 are different hosts to a client.
   std::string away = other.url() + "/config";
   const Server server([&](const std::string& head) {
     if (head.find("config.json ") != std::string::npos &&
         head.find("hf_quant") == std::string::npos) {
-      return Reply("302 Found", "", "Location: " + away + "\r\n");
+      return HttpReply("302 Found", "", "Location: " + away + "\r\n");
     }
-    return Reply("404 Not Found", "");
+    return HttpReply("404 Not Found", "");
   });
   options_.endpoint = server.url();
   options_.token = "secret";
@@ -199,17 +124,17 @@ TEST_F(Hub, ErrorsTellWhatIsWrongAndLeaveNothing) {
     std::string says;
   };
   const Case cases[] = {
-      {Reply("404 Not Found", ""), ErrorKind::kUnknownName, "no repository"},
-      {Reply("401 Unauthorized", ""), ErrorKind::kUnknownName, "HF_TOKEN"},
-      {Reply("403 Forbidden", ""), ErrorKind::kUnknownName, "HF_TOKEN"},
-      {Reply("500 Oops", ""), ErrorKind::kNetwork, "500"},
-      {Reply("200 OK", "<html>"), ErrorKind::kNetwork, "JSON object"},
-      {Reply("200 OK", "[1]"), ErrorKind::kNetwork, "JSON object"},
-      {Reply("200 OK", std::string(5000, ' ') + "{}"), ErrorKind::kNetwork, "larger than"},
+      {HttpReply("404 Not Found", ""), ErrorKind::kUnknownName, "no repository"},
+      {HttpReply("401 Unauthorized", ""), ErrorKind::kUnknownName, "HF_TOKEN"},
+      {HttpReply("403 Forbidden", ""), ErrorKind::kUnknownName, "HF_TOKEN"},
+      {HttpReply("500 Oops", ""), ErrorKind::kNetwork, "500"},
+      {HttpReply("200 OK", "<html>"), ErrorKind::kNetwork, "JSON object"},
+      {HttpReply("200 OK", "[1]"), ErrorKind::kNetwork, "JSON object"},
+      {HttpReply("200 OK", std::string(5000, ' ') + "{}"), ErrorKind::kNetwork, "larger than"},
       // Breaks off in the middle.
       {"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\n{\"a\": 1", ErrorKind::kNetwork,
        "cannot fetch"},
-      {Reply("302 Found", "", "Location: file:///etc/passwd\r\n"), ErrorKind::kNetwork,
+      {HttpReply("302 Found", "", "Location: file:///etc/passwd\r\n"), ErrorKind::kNetwork,
        "cannot fetch"},
   };
   options_.max_bytes = 4096;
@@ -240,8 +165,8 @@ TEST_F(Hub, GivesUpOnASilentServer) {
 
 TEST_F(Hub, AFailureOfTheSecondFileIsNotHalfARepository) {
   const Server server([](const std::string& head) {
-    return head.find("hf_quant") == std::string::npos ? Reply("200 OK", kLlama)
-                                                      : Reply("503 Busy", "");
+    return head.find("hf_quant") == std::string::npos ? HttpReply("200 OK", kLlama)
+                                                      : HttpReply("503 Busy", "");
   });
   options_.endpoint = server.url();
   EXPECT_FALSE(FetchFromHub("org/half", options_));

@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "models/checkpoint.h"
 #include "models/family.h"
+#include "models/generic_architecture.h"
 #include "models/model_support.h"
+#include "operators/bound_operator.h"
 #include "support/data_files.h"
 
 namespace infercast {
@@ -199,6 +202,72 @@ TEST(UnlistedArchitecture, NamesWhatIsMissingOrForeign) {
                                       "", UnlistedArchitecture::kMap);
   ASSERT_FALSE(latent);
   EXPECT_EQ(latent.error().kind, ErrorKind::kUnsupportedModel);
+}
+
+// The keys under which checkpoints of the field tell the number and the width of shared experts.
+TEST(UnlistedArchitecture, ReadsSharedExpertsAsTheFieldWritesThem) {
+  const struct {
+    const char* members;
+    std::int64_t width;
+  } cases[] = {
+      {"", 0},
+      {R"(, "n_shared_experts": 0)", 0},
+      {R"(, "n_shared_experts": 2)", 2 * 1024},
+      {R"(, "num_shared_experts": 1)", 1024},
+      {R"(, "moe_num_shared_experts": 2)", 2 * 1024},
+      {R"(, "num_shared_expert": [1, 1])", 1024},
+      {R"(, "shared_expert_intermediate_size": 5632)", 5632},
+      {R"(, "moe_shared_expert_intermediate_size": 768, "num_shared_experts": 2)", 2 * 768},
+      {R"(, "shared_intermediate_size": 512)", 512},
+      {R"(, "share_expert_dim": 1280)", 1280},
+  };
+  for (const auto& c : cases) {
+    const auto model = ParseCheckpoint(
+        "m",
+        Unlisted("NewMoeForCausalLM", std::string(R"(, "num_hidden_layers": 4, "hidden_size": 2048,
+                    "num_attention_heads": 16, "intermediate_size": 4096, "num_experts": 16,
+                    "moe_intermediate_size": 1024, "num_experts_per_tok": 2)") +
+                                          c.members),
+        "", UnlistedArchitecture::kMap);
+    ASSERT_TRUE(model) << c.members << model.error().message;
+    EXPECT_EQ(model->RecordAs<GenericMoe>().shared_inter, c.width) << c.members;
+    EXPECT_EQ(model->shared_experts, (c.width + 1023) / 1024) << c.members;
+  }
+}
+
+// The weights of the operator lists are the parameters of the checkpoint.
+TEST(UnlistedArchitecture, ExpertModelsKeepAllTheirParameters) {
+  for (const auto& [file, published, shared] :
+       {std::tuple{"zai-org--GLM-4.5-Air", 106e9, true},
+        {"zai-org--GLM-4.5", 355e9, true},
+        {"rednote-hilab--dots.llm1.base", 142e9, true},
+        {"allenai--OLMoE-1B-7B-0924", 6.92e9, false},
+        {"microsoft--Phi-3.5-MoE-instruct", 41.87e9, false}}) {
+    CheckpointSearch search;
+    search.unlisted = UnlistedArchitecture::kMap;
+    const auto model =
+        LoadModelConfig("tests/models/configs/" + std::string(file) + ".json", search);
+    ASSERT_TRUE(model) << file << model.error().message;
+    for (const std::int64_t tp : {1, 4}) {
+      BuildOptions options =
+          testing::Options(Backend::kVllm, {.tp = tp, .moe_tp = tp, .moe_ep = 1});
+      options.quant = {.gemm = GemmQuant::kBfloat16, .moe = MoeQuant::kBfloat16};
+      const ModelPlan plan = testing::Build(*model, options);
+      double bytes = 0;
+      for (const Operator& op : plan.context_ops) bytes += WeightBytes(op);
+      // Prefill lists no output head.
+      const double head = static_cast<double>(model->vocab * model->hidden_size);
+      EXPECT_NEAR(bytes / 2 * static_cast<double>(tp) + head, published, 0.015 * published)
+          << file << " at tp " << tp;
+      for (const auto& ops : {plan.context_ops, plan.generation_ops}) {
+        const std::vector<std::string> names = testing::Names(ops);
+        EXPECT_EQ(std::ranges::any_of(
+                      names, [](const std::string& n) { return n.ends_with("shared_ffn2_gemm"); }),
+                  shared)
+            << file;
+      }
+    }
+  }
 }
 
 class Checkpoints : public ::testing::Test {

@@ -5,6 +5,9 @@ source "$(dirname "$0")/common.sh"
 
 make_venv "$work/venv" "$root/tools/requirements-python.txt"
 install_wheel "$work/venv"
+# The reference in docs/ is what the tool writes from this wheel's stubs.
+stubs=$(echo "$work"/venv/lib/python3*/site-packages/infercast/_core.pyi)
+"$work/venv/bin/python" "$root/tools/make_api_reference.py" --check --stubs "$stubs"
 cd "$work" # not the source tree: its infercast folder has no compiled module
 "$work/venv/bin/python" -m unittest discover -v -s "$root/bindings/python/tests" -p 'test_*.py'
 MPLCONFIGDIR=$work/mpl "$work/venv/bin/python" - "$root/examples/python/pareto_front.py" "$work/pareto_front.png" <<'PY'

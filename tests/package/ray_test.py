@@ -7,7 +7,7 @@ import infercast.ray
 
 ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
 grid = {
-    "models": ["Qwen/Qwen3-32B", "no/such-model"],
+    "models": ["Qwen/Qwen3-32B", "no-such-model"],
     "systems": ["h200_sxm", "b200_sxm"],
     "workloads": [(4000, 500), (1000, 100)],
     "total_gpus": 8,

@@ -296,7 +296,11 @@ void BindEngine(nb::module_& m) {
                "What the KV cache can hold in all.")
         .Field("kv_tokens", &MemoryEstimate::kv_tokens, "The same in tokens.")
         .Field("kv_bytes_per_token", &MemoryEstimate::kv_bytes_per_token,
-               "Bytes of one token's KV on one GPU.");
+               "Bytes that one more token of a long sequence adds on one GPU.")
+        .Field("kv_bytes_per_sequence", &MemoryEstimate::kv_bytes_per_sequence,
+               "Bytes that a sequence takes whatever its length: recurrent state, buffers, filled "
+               "windows.")
+        .Field("notes", &MemoryEstimate::notes, "What was assumed of the model.");
     r.cls().def_static(
         "of",
         [](const nb::kwargs& settings) {

@@ -1,6 +1,9 @@
 """Tests of the installed package. Need the measured data."""
 
+import json
+import pathlib
 import pickle
+import tempfile
 import unittest
 import warnings
 
@@ -148,9 +151,9 @@ class ForecastTest(unittest.TestCase):
             infercast.recommend("Qwen/Qwen3-32B", "h200_sxm")
 
     def test_grid(self):
-        grid = infercast.sweep_grid(["Qwen/Qwen3-32B", "no/such"], "h200_sxm", workloads=[(1000, 100)], modes=["agg"])
+        grid = infercast.sweep_grid(["Qwen/Qwen3-32B", "no-such-model"], "h200_sxm", workloads=[(1000, 100)], modes=["agg"])
         self.assertGreater(len(grid.rows), 0)
-        self.assertEqual([e["model"] for e in grid.errors], ["no/such"])
+        self.assertEqual([e["model"] for e in grid.errors], ["no-such-model"])
         self.assertEqual(len(grid.to_pandas()), len(grid.rows))
 
     def test_ray_is_optional(self):
@@ -166,6 +169,20 @@ class ForecastTest(unittest.TestCase):
 
 
 class OtherTest(unittest.TestCase):
+    def test_unlisted_architecture_in_a_directory(self):
+        config = {
+            "architectures": ["MistralForCausalLM"], "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+            "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 32768, "max_position_embeddings": 32768,
+        }  # fmt: skip
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "config.json").write_text(json.dumps(config))
+            forecast = infercast.estimate(folder, "h200_sxm", backend="vllm", batch_size=8)
+            self.assertGreater(forecast.tpot_ms, 0)
+            self.assertIn("MistralForCausalLM", forecast.notes[0])
+            memory = infercast.MemoryEstimate.of(model=folder, system="h200_sxm", backend="vllm")
+            self.assertIn("MistralForCausalLM", memory.notes[0])
+            self.assertEqual((memory.kv_bytes_per_token, memory.kv_bytes_per_sequence), (32 * 8 * 128 * 2 * 2, 0))
+
     def test_memory(self):
         memory = infercast.MemoryEstimate.of(**QWEN, batch_size=16, max_num_tokens=8192)
         self.assertTrue(memory.fits)

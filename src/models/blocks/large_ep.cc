@@ -91,7 +91,8 @@ Status AddLargeEpBlock(OpList& ops, const MoeSettings& moe, const LargeEpShared&
   OpList shared_ops = ops.Sub();
   if (shared.experts > 0) {
     if (trtllm || !ctx) shared_ops.set_seq_split(1);
-    MlpBlock block = GatedMlp(moe.layers, shared.experts * inter, 1, shared.quant);
+    MlpBlock block = GatedMlp(
+        moe.layers, shared.experts * (shared.inter > 0 ? shared.inter : inter), 1, shared.quant);
     block.prefix = moe.prefix;
     block.low_precision_down = false;
     if (trtllm) {

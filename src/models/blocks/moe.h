@@ -44,6 +44,7 @@ void AddMoeBlock(OpList& ops, const MoeSettings& moe);
 // Shared experts inside a large-expert-parallelism block.
 struct LargeEpShared {
   std::int64_t experts = 0;
+  std::int64_t inter = 0;  // width of one; 0: as a routed expert
   GemmQuant quant{};
 };
 
