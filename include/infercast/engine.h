@@ -86,6 +86,12 @@ struct OperatorCost {
   double octaves = 0;   // how far beyond the measurements (powers of two)
   std::string version;  // backend version of the nearest measured row; empty: none
   std::string donor;    // what an estimate was borrowed from; empty: nothing
+
+  // Set by Estimate with EstimateOptions::bounds.
+  std::string bound;    // "compute", "bandwidth", "launch", "communication", "none" (costs nothing),
+                        // "unknown"; empty: not asked for
+  double attained = 0;  // time at the speed of light over latency, 0.62 = 62 %; 0: not known
+  double count = 0;     // calls in one pass of the model; 0: not known
 };
 using Breakdown = std::vector<OperatorCost>;
 struct StaticBreakdown {

@@ -108,6 +108,7 @@ struct EstimateOptions {
   std::optional<double> memory_fraction;
   std::optional<std::int64_t> max_seq_len;
   std::uint32_t stride = 32;  // static modes: decode steps between samples
+  bool bounds = false;        // tell what bounds each operator, too
 };
 
 // kDoesNotFit, kInvalidArgument, kUnsupportedModel, kPerfDatabase, kUnknownName ...

@@ -206,6 +206,7 @@ Result<infercast::EstimateRequest> RequestOf(const EstimateOptions& options,
   request.batch = options.batch_size;
   request.ctx_tokens = options.ctx_tokens;
   request.stride = options.stride;
+  request.bounds = options.bounds;
   if (request.mode == infercast::EstimateMode::kDisagg) {
     SetPool(options.prefill, config->IsMoe(), request.prefill);
     SetPool(options.decode, config->IsMoe(), request.decode);
@@ -307,6 +308,12 @@ Result<Forecast> Estimate(const EstimateOptions& options) {
     if (estimate.kv_warning || estimate.out_of_memory) out.fits = false;
     for (const infercast::EstimatePhase& phase : estimate.phases) {
       out.phases.push_back({phase.name, internal::BreakdownOf(phase.operators)});
+      for (std::size_t i = 0; i < phase.bounds.size(); ++i) {
+        OperatorCost& cost = out.phases.back().operators[i];
+        cost.bound = infercast::ToString(phase.bounds[i].bound);
+        cost.attained = phase.bounds[i].attained.value_or(0);
+        cost.count = phase.bounds[i].count;
+      }
     }
     out.notes = estimate.notes;
     if (estimate.kv_warning) out.notes.push_back(*estimate.kv_warning);

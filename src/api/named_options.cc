@@ -128,6 +128,7 @@ const std::map<std::string_view, Setter>& Setters() {
     // One forecast.
     {"estimate_mode", [](All& a, std::string_view t) { return Into(t, a.estimate.mode); }},
     {"ctx_tokens", [](All& a, std::string_view t) { return Into(t, a.estimate.ctx_tokens); }},
+    {"bounds", [](All& a, std::string_view t) { return Into(t, a.estimate.bounds); }},
     {"stride", [](All& a, std::string_view t) { return Into(t, a.estimate.stride); }},
     {"decode_system", [](All& a, std::string_view t) { return Into(t, a.estimate.decode_system, a.search().decode_system); }},
     {"prefill_tp_size", [](All& a, std::string_view t) { return Into(t, a.estimate.prefill.parallelism.tp); }},

@@ -268,6 +268,35 @@ TEST(OnlineApi, LearnsASteadyRatio) {
   EXPECT_EQ(OnlineModel::FromRegression(wrong).error().kind, ErrorKind::kInvalidEngineConfig);
 }
 
+TEST(ForecastApi, TellsWhatBoundsOperatorsWhenAsked) {
+  EstimateOptions options;
+  options.model = Qwen();
+  options.batch_size = 32;
+  const Forecast plain = Estimate(options).value();
+  options.bounds = true;
+  const Forecast told = Estimate(options).value();
+  ASSERT_EQ(told.phases.size(), plain.phases.size());
+  bool weights = false, links = false;
+  for (std::size_t p = 0; p < told.phases.size(); ++p) {
+    for (std::size_t i = 0; i < told.phases[p].operators.size(); ++i) {
+      const OperatorCost& op = told.phases[p].operators[i];
+      EXPECT_EQ(op.latency_ms, plain.phases[p].operators[i].latency_ms);
+      EXPECT_EQ(plain.phases[p].operators[i].bound, "");
+      EXPECT_NE(op.bound, "") << op.name;
+      if (op.name == "generation_gate_ffn1_gemm") {
+        weights = true;
+        EXPECT_EQ(op.bound, "bandwidth");
+        EXPECT_EQ(op.count, 64);
+        EXPECT_GT(op.attained, 0.5);
+        EXPECT_LT(op.attained, 1.0);
+      }
+      links |= op.bound == "communication";
+    }
+  }
+  EXPECT_TRUE(weights);
+  EXPECT_TRUE(links);
+}
+
 TEST(OnlineApi, FallsBackToARegressionForUnknownModels) {
   const OnlineModel model =
       OnlineModel::BestAvailable(R"({"schema_version": 1, "model_name": "no-such-model",

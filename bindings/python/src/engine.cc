@@ -86,7 +86,12 @@ void BindEngine(nb::module_& m) {
              "How far beyond the measurements, in powers of two.")
       .Field("version", &OperatorCost::version,
              "Backend version of the nearest measured row, or empty.")
-      .Field("donor", &OperatorCost::donor, "What an estimate was borrowed from, or empty.");
+      .Field("donor", &OperatorCost::donor, "What an estimate was borrowed from, or empty.")
+      .Field("bound", &OperatorCost::bound,
+             "estimate(bounds=True): compute, bandwidth, launch, communication, none or unknown.")
+      .Field("attained", &OperatorCost::attained,
+             "Time at the speed of light over latency; 0: not known.")
+      .Field("count", &OperatorCost::count, "Calls in one pass of the model; 0: not known.");
 
   nb::class_<EngineSpec>(m, "EngineSpec",
                          "A compiled model as data: its identity and its two lists of operators.")
