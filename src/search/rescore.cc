@@ -27,6 +27,12 @@ constexpr double kSlack = 1.15;
 constexpr std::int64_t kFrontRequests = 30000;
 // Layouts tried beyond those shown: the runs may order them differently.
 constexpr std::size_t kSpareLayouts = 2;
+// Requests of a run that may be made freely; of longer ones only as many as are needed.
+constexpr double kCheapRun = 10000;
+// Halvings of the step between a row that fails and one that does not, where runs are long.
+constexpr int kLongHalvings = 1;
+
+double RequestsOf(const PickRow& row) { return 10 * row.concurrency; }
 
 struct Targets {
   double ttft = 0;
@@ -56,18 +62,20 @@ class LayoutRunner {
   LayoutRunner(const ResolvedTask& task, const WorkerMap& workers)
       : task_(task), workers_(workers) {}
 
-  // Sets the row's score. False: it cannot be run, error() tells why.
-  bool Run(TaskRow& row) {
+  // Sets the row's score. False: it cannot be run, error() tells why; or its mean TTFT is beyond
+  // `give_up` (0: runs end as they end).
+  bool Run(TaskRow& row, double give_up = 0) {
     if (row.score) return true;
-    Status done = Try(row);
+    Status done = Try(row, give_up);
     if (done) return true;
-    error_ = std::move(done.error());
+    const bool gave_up = give_up > 0 && done.error().kind == ErrorKind::kNoFeasibleConfig;
+    if (!gave_up) error_ = std::move(done.error());
     return false;
   }
   const std::optional<Error>& error() const { return error_; }
 
  private:
-  Status Try(TaskRow& row) {
+  Status Try(TaskRow& row, double give_up) {
     ReplicaSpec spec;
     spec.memory_fraction = task_.task.memory_fraction;
     std::int64_t batch = 0, gpus = 0;
@@ -105,8 +113,9 @@ class LayoutRunner {
       simulator->Reshape(spec);
     }
     const Workload& workload = task_.task.workload;
-    const LoadSpec load = ClosedLoad(workload, *spec.worker, batch * spec.decode_ranks(),
-                                     task_.speculation.progress());
+    LoadSpec load = ClosedLoad(workload, *spec.worker, batch * spec.decode_ranks(),
+                               task_.speculation.progress());
+    load.give_up_ttft = give_up;
     IC_ASSIGN(const ServingForecast run, simulator->Run(PolicyOf(spec, load.concurrency, load.isl),
                                                         CorrectionsOf(spec), load));
     row.score = ScoreOf(run, workload.osl, gpus);
@@ -128,34 +137,55 @@ struct LayoutJob {
   std::vector<std::uint32_t> front;   // rows of the formula's front
 };
 
-// Runs rows of the ladder until the one of most throughput that meets the targets is known.
+// Runs rows of the ladder until the one of most throughput that meets the targets is known. Runs
+// that are sure to miss the first token's target end early and leave no score.
 void Climb(const LayoutJob& job, const Targets& targets, LayoutRunner& runner, TaskTable& table) {
   if (job.ladder.empty()) return;
   int tries = 0;
+  std::size_t last = job.start;
+  const auto load = [&](std::size_t place) {
+    return PickRowOf(table.rows[job.ladder[place]]).concurrency;
+  };
+  const auto cheap = [&](std::size_t place) {
+    return RequestsOf(PickRowOf(table.rows[job.ladder[place]])) <= kCheapRun;
+  };
   const auto met = [&](std::size_t place) {
     TaskRow& row = table.rows[job.ladder[place]];
     ++tries;
-    return runner.Run(row) && targets.Met(PickRowOf(row));
+    last = place;
+    return runner.Run(row, targets.ttft) && targets.Met(PickRowOf(row));
   };
   if (met(job.start)) {
-    for (std::size_t up = job.start; up > 0 && tries < kMostTries; --up) {
+    for (std::size_t up = job.start; up > 0 && tries < kMostTries && cheap(up - 1); --up) {
       if (!met(up - 1)) break;
     }
     return;
   }
-  // Down in steps that double; then between the last that failed and the first that did not.
+  // Down in steps that double, of long runs to half the load; then between the last that failed and
+  // the first that did not.
   std::size_t failed = job.start;
   std::size_t good = job.ladder.size();
   for (std::size_t step = 1; tries < kMostTries && failed + 1 < job.ladder.size(); step *= 2) {
-    const std::size_t next = std::min(failed + step, job.ladder.size() - 1);
+    std::size_t next = std::min(failed + step, job.ladder.size() - 1);
+    if (!cheap(failed)) {
+      const double half = 0.5 * load(failed);
+      while (next + 1 < job.ladder.size() && load(next) > half) ++next;
+    }
     if (met(next)) {
       good = next;
       break;
     }
     failed = next;
   }
+  if (good == job.ladder.size()) {
+    // Nothing meets the targets: the lightest one that was tried shows by how much.
+    runner.Run(table.rows[job.ladder[last]]);
+    return;
+  }
+  int halvings = 0;
   while (good < job.ladder.size() && good - failed > 1 && tries < kMostTries) {
     const std::size_t middle = failed + (good - failed) / 2;
+    if (!cheap(middle) && ++halvings > kLongHalvings) break;
     (met(middle) ? good : failed) = middle;
   }
 }
@@ -167,7 +197,8 @@ double ClusterValue(const PickRow& row, std::int64_t total_gpus) {
 }
 
 std::map<std::string, LayoutJob> JobsOf(const std::vector<PickRow>& rows, const Task& task,
-                                        const PickResult& shown, const PickResult& wide) {
+                                        const PickResult& shown, const PickResult& wide,
+                                        std::size_t top_n) {
   const Targets targets = TargetsOf(task);
   const auto limited = [&](const PickRow& row) {
     return targets.request_latency ? row.request_latency / *targets.request_latency
@@ -175,9 +206,10 @@ std::map<std::string, LayoutJob> JobsOf(const std::vector<PickRow>& rows, const 
   };
   const std::int64_t gpus = task.gpu_budget().value_or(0);
   std::map<std::string, LayoutJob> jobs;
-  for (const Pick& p : wide.best) {
-    LayoutJob& job = jobs[rows[p.row].group];
-    job.ladder.push_back(p.row);
+  for (std::size_t i = 0; i < wide.best.size(); ++i) {
+    const std::uint32_t row = wide.best[i].row;
+    if (i >= top_n && RequestsOf(rows[row]) > kCheapRun) continue;
+    jobs[rows[row].group].ladder.push_back(row);
   }
   for (std::uint32_t i = 0; i < rows.size(); ++i) {
     const auto job = jobs.find(rows[i].group);
@@ -202,7 +234,7 @@ std::map<std::string, LayoutJob> JobsOf(const std::vector<PickRow>& rows, const 
   std::ranges::stable_sort(front, {}, [&](std::uint32_t i) { return rows[i].concurrency; });
   double requests = 0;
   for (const std::uint32_t i : front) {
-    requests += 10 * rows[i].concurrency;
+    requests += RequestsOf(rows[i]);
     if (requests > static_cast<double>(kFrontRequests)) break;
     jobs[rows[i].group].front.push_back(i);
   }
@@ -288,7 +320,7 @@ Status Rescore(const ResolvedTask& task, const Constraint& constraint, std::size
   IC_ASSIGN(const PickResult all, picker(rows, loose, 0));
 
   const Targets targets = TargetsOf(task.task);
-  std::map<std::string, LayoutJob> jobs = JobsOf(rows, task.task, all, wide);
+  std::map<std::string, LayoutJob> jobs = JobsOf(rows, task.task, all, wide, top_n);
   WorkerMap workers;
   for (const std::shared_ptr<const Worker>& worker : table.workers) {
     workers.emplace(&worker->identity(), worker);

@@ -23,6 +23,8 @@ struct LoadSpec {
   double shortest = 0.8;         // lengths from floor(shortest * nominal) on; 1: all nominal
   double progress = 1;           // tokens decoded per request and step (speculation)
   std::uint64_t seed = 1;
+  // > 0, ms: the run ends early, with kNoFeasibleConfig, once the mean TTFT is sure to be above it.
+  double give_up_ttft = 0;
 };
 
 // kInvalidArgument unless exactly one of concurrency and rate is set and every size is in range.

@@ -36,6 +36,7 @@ class Loop {
         load_(load),
         requests_(MakeTraces(load, costs.worker().plan().facts.kv, policy.kv_output_share)),
         clients_(load, corrections.front_end_ms_per_1000, requests_),
+        patience_(load, corrections),
         ranks_(
             static_cast<std::size_t>(std::max<std::int64_t>(costs.worker().plan().layout.dp, 1))),
         loads_(ranks_.size()),
@@ -54,6 +55,7 @@ class Loop {
         since_poll_ = policy_.poll_interval;
       }
       if (!costs_.status()) return std::unexpected(costs_.status().error());
+      if (patience_.over()) return Patience::Over();
     }
     LoopStatistics totals;
     totals.duration = now_;
@@ -206,6 +208,7 @@ class Loop {
         if (!chunk.completes) continue;
         RequestTrace& r = requests_[chunk.request];
         r.prefilled = r.first = now_;
+        patience_.Waited(r.first - r.sent);
         if (r.ticks == 0) {
           End(rank, chunk.request);
         } else {
@@ -243,6 +246,7 @@ class Loop {
   const LoadSpec& load_;
   std::vector<RequestTrace> requests_;  // in order of sending
   Clients clients_;
+  Patience patience_;
   std::vector<Rank> ranks_;
   std::vector<RankLoad> loads_;
 

@@ -68,6 +68,7 @@ class Pools {
         requests_(
             MakeTraces(load, pools.decode->worker().plan().facts.kv, pools.decode_kv_output_share)),
         clients_(load, corrections.front_end_ms_per_1000, requests_),
+        patience_(load, corrections),
         prefill_(static_cast<std::size_t>(pools.prefill_workers)),
         decode_(static_cast<std::size_t>(pools.decode_workers)),
         prefill_loads_(RanksOf(*pools.prefill)) {
@@ -92,6 +93,7 @@ class Pools {
       } else {
         return Fail(ErrorKind::kInternal, "requests were lost between the pools");
       }
+      if (patience_.over()) return Patience::Over();
       for (const StepCosts* costs : {pools_.prefill, pools_.decode}) {
         if (!costs->status()) return std::unexpected(costs->status().error());
       }
@@ -190,6 +192,7 @@ class Pools {
       RequestTrace& r = requests_[request];
       r.prefilled = now_;
       r.first = now_ + corrections_.transfer_ms_per_1000 * static_cast<double>(r.isl) / 1000;
+      patience_.Waited(r.first - r.sent);
       Push(r.first, EventKind::kTransferEnd, request);
     }
     worker.requests.clear();
@@ -285,6 +288,7 @@ class Pools {
   const LoadSpec& load_;
   std::vector<RequestTrace> requests_;
   Clients clients_;
+  Patience patience_;
   std::vector<PrefillWorker> prefill_;
   std::vector<DecodeWorker> decode_;
   std::vector<RankLoad> prefill_loads_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "models/model_facts.h"
@@ -15,6 +16,25 @@ struct LoopStatistics {
   std::int64_t steps = 0, context_steps = 0;
   double running_time = 0;  // ms * requests
   double peak_kv_share = 0;
+};
+
+// Whether a run may end since its mean TTFT is above what its caller can use.
+class Patience {
+ public:
+  Patience(const LoadSpec& load, const ServingCorrections& corrections)
+      : limit_(load.give_up_ttft > 0 ? (load.give_up_ttft - corrections.first_token_ms) *
+                                           static_cast<double>(RequestsOf(load))
+                                     : std::numeric_limits<double>::infinity()) {}
+
+  void Waited(double ms) { waited_ += ms; }
+  bool over() const { return waited_ > limit_; }
+  static std::unexpected<Error> Over() {
+    return Fail(ErrorKind::kNoFeasibleConfig, "the mean time to first token is beyond its limit");
+  }
+
+ private:
+  double limit_;  // ms, of all requests together
+  double waited_ = 0;
 };
 
 Status CheckPolicy(const BatchPolicy& policy);

@@ -187,6 +187,19 @@ TEST_P(ClosedLoop, AMissingSlotCostsOneRequestDurationPerRound) {
   EXPECT_LE(short_of_one.mean_running, 7);
 }
 
+TEST_P(ClosedLoop, ARunMayEndOnceItsFirstTokensAreSureToBeTooLate) {
+  LoadSpec load = Closed(64, 2048, 256);
+  const ServingForecast whole = Run(load);
+  load.give_up_ttft = 1.001 * whole.ttft.mean;
+  EXPECT_EQ(Run(load).ttft.mean, whole.ttft.mean);
+  // Only what is certain counts: constants in decode steps are known at the end.
+  load.give_up_ttft = 0.5 * whole.ttft.mean - corrections.first_token_steps * whole.tpot.mean;
+  if (load.give_up_ttft <= corrections.first_token_ms) GTEST_SKIP() << "hardly any queue";
+  const auto forecast = ForecastClosedLoop(*costs, policy, corrections, kUnlimited, load);
+  ASSERT_FALSE(forecast);
+  EXPECT_EQ(forecast.error().kind, ErrorKind::kNoFeasibleConfig);
+}
+
 TEST_P(ClosedLoop, AnswersDoNotDependOnWhatWasAskedBefore) {
   const ServingForecast fresh = Run(Closed(20));
   Run(Closed(200, 4000, 300));
