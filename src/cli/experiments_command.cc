@@ -51,6 +51,9 @@ Result<int> Run(const RunFlags& flags, bool top_given, const CliContext& context
   }
   IC_ASSIGN(const Surroundings around, OpenSurroundings(context));
   Workbench bench(around.systems, around.checkpoints);
+  if (context.behaviour == Behaviour::kReference) {
+    IC_RETURN_IF_ERROR(CheckVersions(file.experiments, bench));
+  }
   const ThreadLimit limit(flags.output.threads);
   SearchSession session(context, bench);
   ExperimentOptions options;

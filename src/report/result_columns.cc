@@ -395,8 +395,10 @@ Cell PhaseCell(const ResultRow& r) {
 
 // What a phase is served by; "" when nobody does.
 std::string Implementation(const AfdRow& f, bool prefill) {
-  if (f.partner && f.partner->prefills == prefill) return prefill ? "static_ctx" : "static_gen";
-  return (prefill ? f.prefill.has_value() : f.decode.has_value()) ? "afd" : "";
+  // Of a phase that runs alone, its own column says that.
+  if (!f.partner) return f.phase == AfdPhase::kBoth && !f.combined_with_static ? "afd" : "";
+  if (f.partner->prefills != prefill) return "afd";
+  return prefill ? "static_ctx" : "static_gen";
 }
 
 std::string PartnerText(const AfdStaticPartner& p) {
@@ -470,7 +472,7 @@ constexpr ResultColumn kAfd[] = {
     {{"(p)moe_tp", "partner_moe_tp_size", "", ""}, IC_PARTNER(p.worker->layout.moe_tp.value_or(1))},
     {{"(p)ep", "partner_moe_ep_size", "", ""}, IC_PARTNER(p.worker->layout.moe_ep.value_or(1))},
     {{"(p)bs", "partner_batch_size", "", ""}, IC_PARTNER(p.bs)},
-    {{"(p)num_gpus", "partner_num_gpus", "", ""}, IC_PARTNER(p.workers* p.gpus_per_worker)},
+    {{"(p)num_gpus", "partner_gpus_per_worker", "", ""}, IC_PARTNER(p.gpus_per_worker)},
     {{"(p)system", "partner_system", "", ""}, IC_PARTNER(Text(p.worker->system))},
     {{"(p)backend", "partner_backend", "", ""}, IC_PARTNER(Text(ToString(p.worker->backend)))},
     {{"(p)version", "partner_backend_version", "", ""}, IC_PARTNER(Text(p.worker->version))},

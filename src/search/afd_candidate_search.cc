@@ -1,9 +1,12 @@
 #include "search/afd_candidate_search.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "base/rounding.h"
+#include "search/misses.h"
 
 namespace infercast {
 
@@ -61,6 +64,30 @@ Result<const AfdRow*> AfdCandidateSearch::At(std::int64_t batch) {
   return &rows_.emplace(batch, std::move(row)).first->second;
 }
 
+void AfdCandidateSearch::Missed(const AfdRow& decode, const LatencyTarget& target) {
+  // Prefill workers in front bring it no nearer than this.
+  if (nearest_miss_ && nearest_miss_->worst <= decode.tpot / target.tpot) return;
+  Misses misses;
+  if (setup_->prefill.empty()) {
+    if (setup_->request_latency) {
+      misses.Check("request latency", decode.request_latency, *setup_->request_latency);
+    }
+    misses.Check("GPUs", static_cast<double>(decode.num_total_gpus),
+                 static_cast<double>(setup_->gpu_budget), "");
+  } else {
+    misses = MissesWithPrefill(decode, setup_->prefill,
+                               {.gpu_budget = setup_->gpu_budget,
+                                .ttft = target.ttft,
+                                .request_latency = setup_->request_latency},
+                               setup_->choice);
+  }
+  misses.Check("tpot", decode.tpot, target.tpot);
+  if (!misses.any() || (nearest_miss_ && nearest_miss_->worst <= misses.worst())) return;
+  nearest_miss_ =
+      AfdMiss{misses.worst(), fmt::format("batch {} in {} micro-batches: {}", decode.schedule.batch,
+                                          candidate_.micro_batches, misses.Text())};
+}
+
 std::optional<AfdRow> AfdCandidateSearch::Accept(const AfdRow& decode,
                                                  const LatencyTarget& target) {
   AfdRow row = decode;
@@ -73,6 +100,7 @@ std::optional<AfdRow> AfdCandidateSearch::Accept(const AfdRow& decode,
                            setup_->choice, setup_->behaviour == Behaviour::kReference);
     if (!combined) {
       ++rejections_.prefill_combine;
+      Missed(decode, target);
       return std::nullopt;
     }
     row = *std::move(combined);
@@ -88,6 +116,7 @@ std::optional<AfdRow> AfdCandidateSearch::Accept(const AfdRow& decode,
   } else {
     return row;
   }
+  Missed(decode, target);
   return std::nullopt;
 }
 
@@ -132,6 +161,7 @@ Status AfdCandidateSearch::AutomaticBatch(const LatencyTarget& target, std::vect
     IC_ASSIGN(const AfdRow* row, At(middle));
     if (!row->fits() || row->tpot > target.tpot) {
       ++(row->fits() ? slow : oom);
+      if (row->fits()) Missed(*row, target);
       high = middle - kBatchStep;
     } else {
       best = row;
@@ -152,6 +182,7 @@ Status AfdCandidateSearch::AutomaticBatch(const LatencyTarget& target, std::vect
       ++rejections_.low_batch_oom;
     } else if (row->tpot > target.tpot) {
       ++rejections_.tpot;
+      Missed(*row, target);
     } else if (auto accepted = Accept(*row, target)) {
       out.push_back(*std::move(accepted));
     }

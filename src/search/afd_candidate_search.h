@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "search/afd_capacity.h"
@@ -23,6 +24,12 @@ struct AfdRejections {
   std::uint64_t prefill_combine = 0, gpu_budget = 0, low_batch_oom = 0;
 
   void Add(const AfdRejections& other);
+};
+
+// A row that fits in memory and comes nearest to the targets without meeting them.
+struct AfdMiss {
+  double worst = 0;  // largest ratio of a figure to its limit
+  std::string text;  // "batch 8 in 3 micro-batches: tpot 70.00 > 60 ms"
 };
 
 // What all candidates of a search share.
@@ -49,6 +56,7 @@ class AfdCandidateSearch {
   // Nothing fits, so a candidate with more micro-batches will not either.
   bool exhausted() const { return exhausted_; }
   const AfdRejections& rejections() const { return rejections_; }
+  const std::optional<AfdMiss>& nearest_miss() const { return nearest_miss_; }
   std::uint64_t evaluated() const { return rows_.size(); }
 
  private:
@@ -56,6 +64,7 @@ class AfdCandidateSearch {
   Status FixedBatch(const LatencyTarget& target, std::vector<AfdRow>& out);
   Status AutomaticBatch(const LatencyTarget& target, std::vector<AfdRow>& out);
   std::optional<AfdRow> Accept(const AfdRow& decode, const LatencyTarget& target);
+  void Missed(const AfdRow& decode, const LatencyTarget& target);
   void Correct(AfdRow& row) const;
 
   std::shared_ptr<const AfdDeployment> deployment_;
@@ -64,6 +73,7 @@ class AfdCandidateSearch {
   AfdCapacity capacity_;
   std::map<std::int64_t, AfdRow> rows_;  // by batch
   AfdRejections rejections_;
+  std::optional<AfdMiss> nearest_miss_;
   bool exhausted_ = false;
 };
 

@@ -7,45 +7,28 @@
 #include <utility>
 
 #include "models/mode_adjustment.h"
+#include "search/estimate_setup.h"
 #include "search/explain_afd.h"
 #include "search/task_resolution.h"
 #include "serving/afd_simulation.h"
-#include "serving/deployment.h"
 
 namespace infercast {
 
 namespace {
 
 // The two sides of one split, experts as the fused block on the FFN side.
-Result<std::shared_ptr<const AfdDeployment>> BuildSides(const EstimateRequest& request,
+Result<std::shared_ptr<const AfdDeployment>> BuildSides(EstimateSetup setup, AfdPhase phase,
                                                         const AfdLayout& layout,
-                                                        const Database& database,
                                                         std::shared_ptr<const ModelConfig> model,
-                                                        const Speculation& speculation,
                                                         std::vector<std::string>& notes) {
-  DeploymentRequest deploy;
-  deploy.model = request.model;
-  deploy.system = request.system;
-  deploy.backend = request.backend;
-  deploy.version = database.store().identity().version;
-  deploy.mode = request.database_mode;
-  deploy.policy = request.policy;
-  deploy.behaviour = request.behaviour;
-  BuildOptions& build = deploy.build;
-  build.backend = request.backend;
-  build.quant = request.quant;
-  build.nextn = speculation.nextn;
-  build.attention_backend = request.attention_backend;
-  if (request.moe_backend && *request.moe_backend != "deepep_moe") {
-    build.moe_backend = request.moe_backend;
-  }
-  const WorkerRole role = request.afd.phase == AfdPhase::kDecode    ? WorkerRole::kDecode
-                          : request.afd.phase == AfdPhase::kPrefill ? WorkerRole::kPrefill
-                                                                    : WorkerRole::kAggregated;
+  BuildOptions& build = setup.deploy.build;
+  const WorkerRole role = phase == AfdPhase::kDecode    ? WorkerRole::kDecode
+                          : phase == AfdPhase::kPrefill ? WorkerRole::kPrefill
+                                                        : WorkerRole::kAggregated;
   build.layout = layout.AttentionParallel();
-  IC_RETURN_IF_ERROR(AdjustForEstimate(*model, database, role, build, notes));
+  IC_RETURN_IF_ERROR(AdjustForEstimate(*model, setup.database, role, build, notes));
   IC_ASSIGN(const std::shared_ptr<const Deployment> deployment,
-            Deployment::Open(deploy, database, std::move(model)));
+            Deployment::Open(setup.deploy, setup.database, std::move(model)));
   IC_ASSIGN(std::shared_ptr<const Worker> attention, deployment->MakeWorker(build));
   build.layout = layout.FfnParallel();
   IC_ASSIGN(std::shared_ptr<const Worker> ffn, deployment->MakeWorker(build));
@@ -127,22 +110,14 @@ Result<PointEstimate> EstimateAfdPoint(const EstimateRequest& request, Workbench
   IC_ASSIGN(const std::shared_ptr<const ModelConfig> model, bench.Model(request.model));
   IC_ASSIGN(const Speculation speculation,
             ResolveSpeculation(request.nextn, request.nextn_accepted, *model));
-  SystemsCatalog::OpenRequest open;
-  open.system = request.system;
-  open.backend = request.backend;
-  open.version = request.version;
-  open.mode = request.database_mode;
-  open.policy = request.policy;
-  open.behaviour = request.behaviour;
-  open.allow_unlisted = request.allow_unlisted_versions;
-  IC_ASSIGN(const Database database, bench.Open(open));
-  IC_ASSIGN(const AfdLayout layout, LayoutOf(request, database.system()));
+  IC_ASSIGN(EstimateSetup setup, SetUpEstimate(request, request.system, speculation, bench));
+  IC_ASSIGN(const AfdLayout layout, LayoutOf(request, setup.database.system()));
 
   PointEstimate out;
   out.mode = EstimateMode::kAfd;
-  out.version = database.store().identity().version;
+  out.version = setup.database.store().identity().version;
   IC_ASSIGN(const std::shared_ptr<const AfdDeployment> deployment,
-            BuildSides(request, layout, database, model, speculation, out.notes));
+            BuildSides(std::move(setup), sizes.phase, layout, model, out.notes));
   const AfdOptions options{request.memory_fraction, request.max_seq_len};
   IC_ASSIGN(AfdRow row, deployment->Evaluate(request.workload, schedule, sizes.phase, options));
   if (!row.fits()) {

@@ -147,4 +147,23 @@ std::optional<AfdRow> CombineWithPrefill(const AfdRow& decode, std::span<const S
   return row;
 }
 
+Misses MissesWithPrefill(const AfdRow& decode, std::span<const StaticRow> options,
+                         const AfdPrefillLimits& limits, const AfdChoice& choice) {
+  const double decode_ms =
+      decode.tpot * static_cast<double>(std::max<std::int64_t>(decode.osl - 1, 0));
+  std::optional<Misses> least;
+  for (const StaticRow& option : options) {
+    const double ttft = option.ttft * FactorOr(choice.ttft_correction, 1.8);
+    Misses misses;
+    misses.Check("ttft", ttft, limits.ttft);
+    if (limits.request_latency) {
+      misses.Check("request latency", ttft + decode_ms, *limits.request_latency);
+    }
+    misses.Check("GPUs", static_cast<double>(decode.num_total_gpus + option.num_total_gpus),
+                 static_cast<double>(limits.gpu_budget), "");
+    if (!least || misses.worst() < least->worst()) least = misses;
+  }
+  return least.value_or(Misses());
+}
+
 }  // namespace infercast

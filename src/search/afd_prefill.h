@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "search/misses.h"
 #include "search/search_result.h"
 #include "search/task.h"
 #include "search/worker_source.h"
@@ -40,5 +41,9 @@ struct AfdPrefillLimits {
 std::optional<AfdRow> CombineWithPrefill(const AfdRow& decode, std::span<const StaticRow> options,
                                          const AfdPrefillLimits& limits, const AfdChoice& choice,
                                          bool reference);
+
+// Which limits the row breaks behind the prefill workers with which it comes nearest to them.
+Misses MissesWithPrefill(const AfdRow& decode, std::span<const StaticRow> options,
+                         const AfdPrefillLimits& limits, const AfdChoice& choice);
 
 }  // namespace infercast

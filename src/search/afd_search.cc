@@ -20,6 +20,8 @@ namespace infercast {
 
 namespace {
 
+constexpr std::size_t kNearestMisses = 3;
+
 // The sides' workers, each built once: experts always as the fused block.
 class SideWorkers {
  public:
@@ -73,6 +75,7 @@ AfdSpace SpaceOf(const ResolvedTask& task, std::int64_t budget) {
 struct Part {
   std::vector<std::vector<AfdRow>> rows;
   AfdRejections rejections;
+  std::optional<AfdMiss> nearest_miss;
   std::uint64_t evaluated = 0;
   std::optional<Error> failure;
 };
@@ -113,6 +116,7 @@ void SearchSplit(std::span<const AfdCandidate> candidates, std::span<Part> parts
   }
   for (std::size_t i = 0; i < searches.size(); ++i) {
     parts[i].rejections.Add(searches[i].rejections());
+    parts[i].nearest_miss = searches[i].nearest_miss();
     parts[i].evaluated = searches[i].evaluated();
   }
 }
@@ -138,7 +142,29 @@ Result<std::vector<ParallelLayout>> PrefillLayouts(const ResolvedTask& task) {
       {.backend = request.backend, .is_moe = role.model->IsMoe(), .megamoe = request.megamoe});
 }
 
-Error NothingLeft(std::span<const Part> parts, const AfdRejections& rejections) {
+// "; nearest: SPLIT with batch 8 ...; SPLIT ..." of the few splits that come nearest to the
+// targets.
+std::string Nearest(std::span<const AfdCandidate> candidates, std::span<const Part> parts) {
+  std::map<std::string, AfdMiss> of_splits;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (!parts[i].nearest_miss) continue;
+    const auto [at, fresh] = of_splits.emplace(candidates[i].layout.Text(), *parts[i].nearest_miss);
+    if (!fresh && parts[i].nearest_miss->worst < at->second.worst) {
+      at->second = *parts[i].nearest_miss;
+    }
+  }
+  std::vector<std::pair<std::string, AfdMiss>> nearest(of_splits.begin(), of_splits.end());
+  std::ranges::stable_sort(nearest, {}, [](const auto& split) { return split.second.worst; });
+  if (nearest.size() > kNearestMisses) nearest.resize(kNearestMisses);
+  std::string text;
+  for (const auto& [split, miss] : nearest) {
+    text += fmt::format("{}{} with {}", text.empty() ? "; nearest: " : "; ", split, miss.text);
+  }
+  return text;
+}
+
+Error NothingLeft(std::span<const AfdCandidate> candidates, std::span<const Part> parts,
+                  const AfdRejections& rejections) {
   std::uint64_t evaluated = 0;
   std::uint64_t failed = 0;
   const Error* failure = nullptr;
@@ -168,9 +194,10 @@ Error NothingLeft(std::span<const Part> parts, const AfdRejections& rejections) 
   add("GPU budget", rejections.gpu_budget);
   add("small batches out of memory", rejections.low_batch_oom);
   add("not evaluated", failed);
-  return {ErrorKind::kNoFeasibleConfig,
-          fmt::format("AFD: {} points of {} splits were evaluated and none meets the targets ({})",
-                      evaluated, parts.size(), reasons)};
+  return {
+      ErrorKind::kNoFeasibleConfig,
+      fmt::format("AFD: {} points of {} splits were evaluated and none meets the targets ({}){}",
+                  evaluated, parts.size(), reasons, Nearest(candidates, parts))};
 }
 
 Result<TaskTable> RunPinned(const ResolvedTask& task, const AfdSpace& space,
@@ -280,7 +307,7 @@ Result<TaskTable> RunAfdTask(const ResolvedTask& task, Workbench&) {
     }
   }
   table.tally.oom = rejections.oom + rejections.low_batch_oom;
-  if (rows.empty()) return std::unexpected(NothingLeft(parts, rejections));
+  if (rows.empty()) return std::unexpected(NothingLeft(candidates, parts, rejections));
   SortByValue(rows, behaviour);
   for (AfdRow& row : rows) table.rows.push_back({std::move(row), std::nullopt});
   table.workers = workers.All();

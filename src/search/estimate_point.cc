@@ -11,6 +11,7 @@
 #include "models/large_ep.h"
 #include "models/mode_adjustment.h"
 #include "search/afd_estimate.h"
+#include "search/estimate_setup.h"
 #include "search/run_task.h"
 #include "search/task_resolution.h"
 #include "serving/deployment.h"
@@ -33,34 +34,12 @@ Result<Built> Build(const EstimateRequest& request, const std::string& system, W
                     const ParallelLayout& layout, std::optional<PhaseNeeds> large_ep,
                     std::shared_ptr<const ModelConfig> model, const Speculation& speculation,
                     Workbench& bench, std::vector<std::string>& notes) {
-  SystemsCatalog::OpenRequest open;
-  open.system = system;
-  open.backend = request.backend;
-  open.version = request.version;
-  open.mode = request.database_mode;
-  open.policy = request.policy;
-  open.behaviour = request.behaviour;
-  open.allow_unlisted = request.allow_unlisted_versions;
-  IC_ASSIGN(const Database database, bench.Open(open));
-
-  DeploymentRequest deploy;
-  deploy.model = request.model;
-  deploy.system = system;
-  deploy.backend = request.backend;
-  deploy.version = database.store().identity().version;
-  deploy.mode = request.database_mode;
-  deploy.policy = request.policy;
-  deploy.behaviour = request.behaviour;
+  IC_ASSIGN(EstimateSetup setup, SetUpEstimate(request, system, speculation, bench));
+  const Database& database = setup.database;
+  DeploymentRequest& deploy = setup.deploy;
   BuildOptions& build = deploy.build;
-  build.backend = request.backend;
   build.layout = layout;
-  build.quant = request.quant;
-  build.nextn = speculation.nextn;
   build.encoder_data_parallel = request.encoder_data_parallel;
-  build.attention_backend = request.attention_backend;
-  if (request.moe_backend && *request.moe_backend != "deepep_moe") {
-    build.moe_backend = request.moe_backend;
-  }
   build.forward_model = request.forward_model;
   if (model->IsMoe()) IC_RETURN_IF_ERROR(ResolveExpertWidth(build.layout));
   if (large_ep) {

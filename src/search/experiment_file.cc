@@ -16,7 +16,13 @@ namespace infercast {
 
 namespace {
 
-using Fields = std::vector<std::pair<std::string, FieldValue>>;
+using Fields = std::vector<SourceField>;
+
+// Lines help where there are several.
+struct Lines {
+  bool several = false;
+  int Of(const YAML::Node& node) const { return several ? node.Mark().line + 1 : 0; }
+};
 
 FieldValue ScalarValue(const YAML::Node& node) {
   const std::string& text = node.Scalar();
@@ -39,7 +45,7 @@ FieldValue ScalarValue(const YAML::Node& node) {
   return text;
 }
 
-Result<FieldValue> ValueOf(const YAML::Node& node, const std::string& name) {
+Result<FieldValue> ValueOf(const YAML::Node& node, const std::string& name, int line) {
   if (!node.IsDefined() || node.IsNull()) return FieldValue();
   if (node.IsScalar()) return ScalarValue(node);
   if (node.IsSequence()) {
@@ -57,15 +63,16 @@ Result<FieldValue> ValueOf(const YAML::Node& node, const std::string& name) {
     }
   }
   return Fail(ErrorKind::kInvalidArgument,
-              fmt::format("{}: expected a value or a flat list of values", name));
+              fmt::format("{}{}: expected a value or a flat list of values", AtLine(line), name));
 }
 
-Result<Fields> FlatFields(const YAML::Node& node) {
+Result<Fields> FlatFields(const YAML::Node& node, const Lines& lines) {
   Fields fields;
   for (const auto& item : node) {
     const auto key = item.first.as<std::string>();
-    IC_ASSIGN(FieldValue value, ValueOf(item.second, key));
-    fields.emplace_back(key, std::move(value));
+    const int line = lines.Of(item.first);
+    IC_ASSIGN(FieldValue value, ValueOf(item.second, key, line));
+    fields.push_back({key, std::move(value), line});
   }
   return fields;
 }
@@ -76,7 +83,8 @@ constexpr std::size_t kMaxNesting = 16;
 constexpr std::size_t kMaxNestedFields = 10'000;
 
 // The older form as a tree, to be flattened. `left`: how many more fields it may have.
-Result<NestedFields> Nested(const YAML::Node& node, std::size_t depth, std::size_t& left) {
+Result<NestedFields> Nested(const YAML::Node& node, const Lines& lines, std::size_t depth,
+                            std::size_t& left) {
   NestedFields out;
   for (const auto& item : node) {
     if (depth > kMaxNesting || left == 0) {
@@ -84,22 +92,21 @@ Result<NestedFields> Nested(const YAML::Node& node, std::size_t depth, std::size
     }
     --left;
     const auto key = item.first.as<std::string>();
+    const int line = lines.Of(item.first);
     if (item.second.IsMap()) {
-      IC_ASSIGN(NestedFields child, Nested(item.second, depth + 1, left));
-      out.blocks.push_back({key, std::move(child)});
+      IC_ASSIGN(NestedFields child, Nested(item.second, lines, depth + 1, left));
+      out.blocks.push_back({key, std::move(child), line});
     } else {
-      IC_ASSIGN(FieldValue value, ValueOf(item.second, key));
-      out.values.emplace_back(key, std::move(value));
+      IC_ASSIGN(FieldValue value, ValueOf(item.second, key, line));
+      out.values.push_back({key, std::move(value), line});
     }
   }
   return out;
 }
 
 const FieldValue* Find(const Fields& fields, std::string_view name) {
-  for (const auto& [key, value] : fields) {
-    if (key == name) return &value;
-  }
-  return nullptr;
+  const auto found = std::ranges::find(fields, name, &SourceField::name);
+  return found == fields.end() ? nullptr : &found->value;
 }
 
 bool HasText(const Fields& fields, std::initializer_list<std::string_view> names) {
@@ -138,7 +145,7 @@ std::string Incomplete(const Fields& fields) {
 
 Result<Task> MakeTask(Fields fields, const ExperimentDefaults& defaults) {
   for (const auto& [name, value] : defaults.fields) {
-    if (Find(fields, name) == nullptr) fields.emplace_back(name, value);
+    if (Find(fields, name) == nullptr) fields.push_back({name, value});
   }
   Task task;
   task.behaviour = defaults.behaviour;
@@ -250,7 +257,7 @@ std::vector<std::string> Order(const YAML::Node& root, ExperimentFile& file) {
   return order;
 }
 
-Status ReadExperiment(const std::string& name, const YAML::Node& node,
+Status ReadExperiment(const std::string& name, const YAML::Node& node, const Lines& lines,
                       const ExperimentDefaults& defaults, ExperimentFile& file) {
   if (!node.IsMap()) {
     file.notes.push_back(fmt::format("experiment '{}' is left out: not a mapping", name));
@@ -261,12 +268,12 @@ Status ReadExperiment(const std::string& name, const YAML::Node& node,
           kNestedKeys, [&](std::string_view key) { return node[std::string(key)].IsDefined(); });
       nested) {
     std::size_t left = kMaxNestedFields;
-    const Result<NestedFields> tree = Nested(node, 1, left);
+    const Result<NestedFields> tree = Nested(node, lines, 1, left);
     fields = tree ? FlattenNested(*tree) : Result<Fields>(std::unexpected(tree.error()));
     file.notes.push_back(
         fmt::format("experiment '{}' has the older nested form; write flat fields instead", name));
   } else {
-    fields = FlatFields(node);
+    fields = FlatFields(node, lines);
   }
   if (!fields) {
     file.broken.emplace_back(name, fields.error());
@@ -317,11 +324,12 @@ std::string Text(const FieldValue& value) {
 Result<ExperimentFile> ParseExperiments(std::string_view text, std::string_view name,
                                         const ExperimentDefaults& defaults) {
   IC_ASSIGN(const YAML::Node root, Load(text, name));
+  const Lines lines{text.find('\n') != std::string_view::npos};
   ExperimentFile file;
   try {
     IC_RETURN_IF_ERROR(ReadRunOptions(root[kRunOptions], name, file.options));
     for (const std::string& key : Order(root, file)) {
-      IC_RETURN_IF_ERROR(ReadExperiment(key, root[key], defaults, file));
+      IC_RETURN_IF_ERROR(ReadExperiment(key, root[key], lines, defaults, file));
     }
   } catch (const YAML::Exception& e) {
     return Fail(ErrorKind::kYaml, fmt::format("{}: {}", name, e.what()));
@@ -347,7 +355,7 @@ Result<ExperimentFile> ReadExperiments(const std::string& path,
 Result<Task> ParseTask(std::string_view text) {
   IC_ASSIGN(const YAML::Node root, Load(text, "task"));
   try {
-    IC_ASSIGN(Fields fields, FlatFields(root));
+    IC_ASSIGN(Fields fields, FlatFields(root, Lines{true}));
     return MakeTask(std::move(fields), {});
   } catch (const YAML::Exception& e) {
     return Fail(ErrorKind::kYaml, e.what());

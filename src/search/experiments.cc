@@ -256,6 +256,26 @@ const ExperimentResult* ExperimentsResult::Find(std::string_view name) const {
   return found == results.end() ? nullptr : &*found;
 }
 
+Status CheckVersions(std::span<const Experiment> experiments, Workbench& bench) {
+  for (const auto& [name, task] : experiments) {
+    if (task.database_mode != DatabaseMode::kSilicon &&
+        task.database_mode != DatabaseMode::kHybrid) {
+      continue;
+    }
+    const bool pools = task.mode == ServingMode::kDisaggregated;
+    for (const RoleChoice* role : {&task.primary(), pools ? &task.decode : nullptr}) {
+      if (role == nullptr || !role->version) continue;
+      const Result<std::string> version = bench.systems().ResolveVersion(
+          role->system, role->backend, *role->version, task.allow_unlisted_versions);
+      if (!version) {
+        return Fail(version.error().kind,
+                    fmt::format("experiment {}: {}", name, version.error().message));
+      }
+    }
+  }
+  return {};
+}
+
 Result<ExperimentsResult> RunExperiments(std::span<const Experiment> experiments,
                                          const ExperimentOptions& options, Workbench& bench) {
   ExperimentsResult out;

@@ -23,10 +23,10 @@ struct Experiment {
 
 struct ExperimentOptions {
   std::size_t top_n = 5;
-  bool strict = false;             // drop rows that miss the targets
-  std::optional<LoadTarget> load;  // size for a load instead of filling the task's GPUs
+  bool strict = false;                  // drop rows that miss the targets
+  std::optional<LoadTarget> load;       // size for a load instead of filling the task's GPUs
   ScoredBy score = ScoredBy::kFormula;  // closed loop: native behaviour only
-  bool merge = false;              // more than two experiments: one result for each serving mode
+  bool merge = false;  // more than two experiments: one result for each serving mode
 };
 
 // A row that was picked.
@@ -62,6 +62,11 @@ struct ExperimentsResult {
 
   const ExperimentResult* Find(std::string_view name) const;
 };
+
+// Whether every version that an experiment names can be opened: kUnknownName, with the experiment's
+// name, for the first that cannot. The reference asks this before it runs any of a file's
+// experiments; natively a wrong version is the error of its own experiment.
+Status CheckVersions(std::span<const Experiment> experiments, Workbench& bench);
 
 // kNoFeasibleConfig (with the reasons of each) when no experiment gives a row.
 Result<ExperimentsResult> RunExperiments(std::span<const Experiment> experiments,

@@ -13,7 +13,7 @@ namespace infercast {
 
 namespace {
 
-using Fields = std::vector<std::pair<std::string, FieldValue>>;
+using Fields = std::vector<SourceField>;
 
 bool IsNull(const FieldValue* v) {
   return v == nullptr || std::holds_alternative<std::monostate>(*v);
@@ -92,18 +92,20 @@ class Flattener {
   }
 
  private:
-  void Set(const std::string& name, const FieldValue& value) {
-    for (auto& [key, old] : out_) {
-      if (key == name) {
-        old = value;
-        return;
-      }
+  void Set(const std::string& name, const FieldValue& value, int line) {
+    const auto old = std::ranges::find(out_, name, &SourceField::name);
+    if (old != out_.end()) {
+      *old = {name, value, line};
+    } else {
+      out_.push_back({name, value, line});
     }
-    out_.emplace_back(name, value);
   }
   void Copy(const NestedFields& from, std::string_view key, std::string_view name) {
-    if (const FieldValue* value = from.Value(key)) Set(std::string(name), *value);
+    if (const SourceField* field = from.Field(key)) {
+      Set(std::string(name), field->value, field->line);
+    }
   }
+  void HasNoField(int line, std::string what) { unmapped_.push_back(AtLine(line) + what); }
 
   std::vector<std::string> Prefixes() const {
     if (disagg_) return {"prefill_", "decode_"};
@@ -124,8 +126,9 @@ class Flattener {
   }
 
   void Profiles() {
-    const FieldValue* value = nested_.Value("profiles");
-    if (IsNull(value)) return;
+    const SourceField* field = nested_.Field("profiles");
+    if (field == nullptr || IsNull(&field->value)) return;
+    const FieldValue* value = &field->value;
     std::vector<std::string> names;
     if (const auto* list = std::get_if<std::vector<std::string>>(value)) {
       names = *list;
@@ -135,43 +138,45 @@ class Flattener {
     if (names.empty()) return;
     const auto profile = std::ranges::find(kProfiles, names.front(), &Profile::name);
     if (names.size() > 1 || profile == std::end(kProfiles)) {
-      for (const std::string& name : names) unmapped_.push_back("profiles: " + name);
+      for (const std::string& name : names) HasNoField(field->line, "profiles: " + name);
       return;
     }
     for (const std::string& prefix : Prefixes()) {
       for (std::size_t i = 0; i < profile->modes.size(); ++i) {
-        Set(prefix + std::string(kOfWorkers[i]), std::string(profile->modes[i]));
+        Set(prefix + std::string(kOfWorkers[i]), std::string(profile->modes[i]), field->line);
       }
     }
   }
 
   void Renames(const NestedFields& block, std::string_view where, std::span<const Renamed> names) {
-    for (const auto& [key, value] : block.values) {
+    for (const auto& [key, value, line] : block.values) {
       const auto rule = std::ranges::find(names, key, &Renamed::from);
       if (rule == names.end()) {
-        unmapped_.push_back(fmt::format("{}.{}", where, key));
+        HasNoField(line, fmt::format("{}.{}", where, key));
       } else {
-        Set(std::string(rule->to), value);
+        Set(std::string(rule->to), value, line);
       }
     }
-    for (const auto& [key, child] : block.blocks)
-      unmapped_.push_back(fmt::format("{}.{}", where, key));
+    for (const auto& [key, child, line] : block.blocks) {
+      HasNoField(line, fmt::format("{}.{}", where, key));
+    }
   }
 
   void Worker(const NestedFields& block, const std::string& where, const std::string& lists,
               const std::string& fields) {
-    for (const auto& [key, value] : block.values) {
+    for (const auto& [key, value, line] : block.values) {
       const auto list = std::ranges::find(kLists, key, &Renamed::from);
       if (list != std::end(kLists)) {
-        Set(lists + std::string(list->to), value);
+        Set(lists + std::string(list->to), value, line);
       } else if (std::ranges::find(kOfWorkers, key) != std::end(kOfWorkers)) {
-        Set(fields + key, value);
+        Set(fields + key, value, line);
       } else {
-        unmapped_.push_back(fmt::format("{}.{}", where, key));
+        HasNoField(line, fmt::format("{}.{}", where, key));
       }
     }
-    for (const auto& [key, child] : block.blocks)
-      unmapped_.push_back(fmt::format("{}.{}", where, key));
+    for (const auto& [key, child, line] : block.blocks) {
+      HasNoField(line, fmt::format("{}.{}", where, key));
+    }
   }
 
   void Config() {
@@ -180,7 +185,7 @@ class Flattener {
     for (const NestedFields* level : {&nested_, config}) {
       if (level == nullptr) continue;
       const bool top = level == &nested_;
-      for (const auto& [key, block] : level->blocks) {
+      for (const auto& [key, block, line] : level->blocks) {
         if (key == "worker_config") {
           Worker(block, key, "agg_", "");
         } else if (key == "prefill_worker_config") {
@@ -192,15 +197,15 @@ class Flattener {
         } else if (key == "advanced_tuning_config") {
           Renames(block, key, kTuning);
         } else if (!top) {
-          unmapped_.push_back("config." + key);
+          HasNoField(line, "config." + key);
         }
       }
       if (top) continue;
-      for (const auto& [key, value] : level->values) {
+      for (const auto& [key, value, line] : level->values) {
         if (std::ranges::find(kOfConfig, key) != std::end(kOfConfig)) {
-          Set(key, value);
+          Set(key, value, line);
         } else if (key != "nextn_accept_rates") {
-          unmapped_.push_back("config." + key);
+          HasNoField(line, "config." + key);
         }
       }
     }
@@ -208,11 +213,8 @@ class Flattener {
 
   // Acceptance rates by position become the expected number of accepted drafts.
   Status Acceptance() {
-    const FieldValue* depth = nullptr;
-    for (const auto& [key, value] : out_) {
-      if (key == "nextn") depth = &value;
-    }
-    const auto* nextn = depth == nullptr ? nullptr : std::get_if<std::int64_t>(depth);
+    const auto depth = std::ranges::find(out_, "nextn", &SourceField::name);
+    const auto* nextn = depth == out_.end() ? nullptr : std::get_if<std::int64_t>(&depth->value);
     if (nextn == nullptr || *nextn <= 0) return {};
     const FieldValue* given = nullptr;
     if (const NestedFields* config = nested_.Block("config")) {
@@ -243,7 +245,7 @@ class Flattener {
       all *= static_cast<std::size_t>(i) < rates.size() ? rates[static_cast<std::size_t>(i)] : 0.0;
       accepted += all;
     }
-    Set("nextn_accepted", accepted);
+    Set("nextn_accepted", accepted, depth->line);
     return {};
   }
 
@@ -255,16 +257,19 @@ class Flattener {
 
 }  // namespace
 
+const SourceField* NestedFields::Field(std::string_view name) const {
+  const auto found = std::ranges::find(values, name, &SourceField::name);
+  return found == values.end() ? nullptr : &*found;
+}
+
 const FieldValue* NestedFields::Value(std::string_view name) const {
-  for (const auto& [key, value] : values) {
-    if (key == name) return &value;
-  }
-  return nullptr;
+  const SourceField* field = Field(name);
+  return field == nullptr ? nullptr : &field->value;
 }
 
 const NestedFields* NestedFields::Block(std::string_view name) const {
-  for (const auto& [key, block] : blocks) {
-    if (key == name) return &block;
+  for (const NamedBlock& block : blocks) {
+    if (block.name == name) return &block.fields;
   }
   return nullptr;
 }

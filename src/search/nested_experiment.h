@@ -4,7 +4,6 @@
 #include <array>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -14,16 +13,19 @@ namespace infercast {
 
 // A mapping whose values are plain or mappings again, in file order.
 struct NestedFields {
-  std::vector<std::pair<std::string, FieldValue>> values;
+  std::vector<SourceField> values;
   struct NamedBlock;
   std::vector<NamedBlock> blocks;
 
+  const SourceField* Field(std::string_view name) const;
+  // Null where the field is absent.
   const FieldValue* Value(std::string_view name) const;
   const NestedFields* Block(std::string_view name) const;
 };
 struct NestedFields::NamedBlock {
   std::string name;
   NestedFields fields;
+  int line = 0;  // as SourceField
 };
 
 // An experiment with one of these keys has the older form.
@@ -36,7 +38,7 @@ inline constexpr std::array<std::string_view, 8> kNestedKeys = {"mode",
                                                                 "replica_config",
                                                                 "advanced_tuning_config"};
 
-// kInvalidArgument lists everything that has no place in the flat form.
-Result<std::vector<std::pair<std::string, FieldValue>>> FlattenNested(const NestedFields& nested);
+// kInvalidArgument lists everything that has no place in the flat form, with its line.
+Result<std::vector<SourceField>> FlattenNested(const NestedFields& nested);
 
 }  // namespace infercast

@@ -12,26 +12,21 @@
 #include "search/aggregated_search.h"
 #include "search/disaggregated_search.h"
 #include "search/encoder_pool.h"
+#include "search/misses.h"
 
 namespace infercast {
 
 namespace {
 
-// What a row misses of the task's own targets, e.g. "ttft 2100.0 > 2000 ms".
-std::string Misses(const WorkerRow& row, const Task& task) {
-  std::string text;
-  const auto add = [&](const char* name, double value, double limit) {
-    if (value <= limit) return;
-    text += fmt::format("{}{} {:.1f} > {:g} ms", text.empty() ? "" : ", ", name, value, limit);
-  };
+// What a row misses of the task's own targets.
+std::string MissesOf(const WorkerRow& row, const Task& task) {
+  Misses misses;
   if (task.request_latency) {
-    add("request latency", row.request_latency, *task.request_latency);
-    add("ttft", row.ttft, task.ttft);
-  } else {
-    add("ttft", row.ttft, task.ttft);
-    if (!task.pareto_sweep) add("tpot", row.tpot, task.tpot);
+    misses.Check("request latency", row.request_latency, *task.request_latency);
   }
-  return text;
+  misses.Check("ttft", row.ttft, task.ttft);
+  if (!task.request_latency && !task.pareto_sweep) misses.Check("tpot", row.tpot, task.tpot);
+  return misses.Text();
 }
 
 Result<TaskTable> RunAggregated(const ResolvedTask& resolved) {
@@ -58,7 +53,7 @@ Result<TaskTable> RunAggregated(const ResolvedTask& resolved) {
   for (const TaskRow& miss : table.nearest_misses) {
     const AggregatedRow& row = *miss.aggregated();
     nearest +=
-        fmt::format("; {} with batch {}: {}", row.worker->parallel, row.bs, Misses(row, task));
+        fmt::format("; {} with batch {}: {}", row.worker->parallel, row.bs, MissesOf(row, task));
   }
   if (error.kind == ErrorKind::kNoFeasibleConfig && !nearest.empty()) {
     error.message += "; nearest" + nearest.substr(1);

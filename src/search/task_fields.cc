@@ -260,6 +260,12 @@ Status SetNextn(Task& task, const FieldValue& value, std::string_view name) {
   return {};
 }
 
+// A worker of a role: where it runs and what it is.
+#define IC_WORKER(prefix, role)                                                           \
+  IC_FIELD(prefix "model_path", role.model), IC_FIELD(prefix "system_name", role.system), \
+      IC_FIELD(prefix "backend_name", role.backend),                                      \
+      IC_FIELD(prefix "backend_version", role.version),                                   \
+      IC_FIELD(prefix "enable_wideep", role.enable_wideep)
 #define IC_QUANT(prefix, role)                              \
   IC_FIELD(prefix "gemm_quant_mode", role.quant.gemm),      \
       IC_FIELD(prefix "moe_quant_mode", role.quant.moe),    \
@@ -297,11 +303,7 @@ constexpr TaskField kFields[] = {
     {"engine_step_backend", [](const Task&) { return FieldValue(); }, &SetEngine},
     {"forward_model", &GetForwardModel, &SetForwardModel},
     // The worker of aggregated and AFD serving.
-    IC_FIELD("model_path", worker.model),
-    IC_FIELD("system_name", worker.system),
-    IC_FIELD("backend_name", worker.backend),
-    IC_FIELD("backend_version", worker.version),
-    IC_FIELD("enable_wideep", worker.enable_wideep),
+    IC_WORKER("", worker),
     IC_FIELD("enable_chunked_prefill", worker.chunked_prefill),
     IC_FIELD("enable_eplb", worker.enable_eplb),
     {"nextn", &GetNextn, &SetNextn},
@@ -312,21 +314,13 @@ constexpr TaskField kFields[] = {
     IC_QUANT("", worker),
     IC_LISTS("agg_", worker),
     // Workers that prefill.
-    IC_FIELD("prefill_model_path", prefill.model),
-    IC_FIELD("prefill_system_name", prefill.system),
-    IC_FIELD("prefill_backend_name", prefill.backend),
-    IC_FIELD("prefill_backend_version", prefill.version),
-    IC_FIELD("prefill_enable_wideep", prefill.enable_wideep),
+    IC_WORKER("prefill_", prefill),
     IC_FIELD("prefill_enable_chunked_prefill", prefill.chunked_prefill),
     IC_FIELD("prefill_enable_eplb", prefill.enable_eplb),
     IC_QUANT("prefill_", prefill),
     IC_LISTS("prefill_", prefill),
     // Workers that decode.
-    IC_FIELD("decode_model_path", decode.model),
-    IC_FIELD("decode_system_name", decode.system),
-    IC_FIELD("decode_backend_name", decode.backend),
-    IC_FIELD("decode_backend_version", decode.version),
-    IC_FIELD("decode_enable_wideep", decode.enable_wideep),
+    IC_WORKER("decode_", decode),
     IC_FIELD("decode_enable_eplb", decode.enable_eplb),
     IC_QUANT("decode_", decode),
     IC_LISTS("decode_", decode),
@@ -380,6 +374,7 @@ constexpr TaskField kFields[] = {
 };
 
 #undef IC_FIELD
+#undef IC_WORKER
 #undef IC_QUANT
 #undef IC_LISTS
 
@@ -392,21 +387,30 @@ const TaskField* FindTaskField(std::string_view name) {
   return found == std::end(kFields) ? nullptr : found;
 }
 
-Status SetTaskFields(Task& task, std::span<const std::pair<std::string, FieldValue>> values) {
-  std::vector<std::string> unknown;
-  for (const auto& [name, value] : values) {
-    if (FindTaskField(name) == nullptr) unknown.push_back(name);
+std::string AtLine(int line) { return line > 0 ? fmt::format("line {}: ", line) : std::string(); }
+
+Status SetTaskFields(Task& task, std::span<const SourceField> fields) {
+  std::optional<Error> error;
+  const auto add = [&](ErrorKind kind, std::string message) {
+    if (error) {
+      error->message += "; " + message;
+    } else {
+      error = Error{kind, std::move(message)};
+    }
+  };
+  std::vector<std::string> known;
+  for (const TaskField& field : kFields) known.emplace_back(field.name);
+  for (const SourceField& field : fields) {
+    if (FindTaskField(field.name) != nullptr) continue;
+    add(ErrorKind::kInvalidArgument, fmt::format("{}unknown field '{}'{}", AtLine(field.line),
+                                                 field.name, DidYouMean(field.name, known)));
   }
-  if (!unknown.empty()) {
-    std::ranges::sort(unknown);
-    std::vector<std::string> known;
-    for (const TaskField& field : kFields) known.emplace_back(field.name);
-    return Fail(ErrorKind::kInvalidArgument, fmt::format("unknown fields: {}{}", JoinNames(unknown),
-                                                         DidYouMean(unknown.front(), known)));
+  if (error) return std::unexpected(*std::move(error));
+  for (const SourceField& field : fields) {
+    const Status set = FindTaskField(field.name)->set(task, field.value, field.name);
+    if (!set) add(set.error().kind, AtLine(field.line) + set.error().message);
   }
-  for (const auto& [name, value] : values) {
-    IC_RETURN_IF_ERROR(FindTaskField(name)->set(task, value, name));
-  }
+  if (error) return std::unexpected(*std::move(error));
   return {};
 }
 

@@ -30,7 +30,19 @@ struct TaskField {
 std::span<const TaskField> TaskFields();
 const TaskField* FindTaskField(std::string_view name);
 
-// Sets fields by name. kInvalidArgument lists all names that are no field.
-Status SetTaskFields(Task& task, std::span<const std::pair<std::string, FieldValue>> values);
+// A field as somebody wrote it.
+struct SourceField {
+  std::string name;
+  FieldValue value;
+  int line = 0;  // of its file, from 1; 0: it stands in none
+};
+
+// "line 7: ", or nothing for a field that stands in no file.
+std::string AtLine(int line);
+
+// Sets fields by name. kInvalidArgument lists all names that are no field, with the line of each
+// and what may have been meant; otherwise the error of the first value that cannot be taken, with
+// its line, and then those of all others.
+Status SetTaskFields(Task& task, std::span<const SourceField> fields);
 
 }  // namespace infercast

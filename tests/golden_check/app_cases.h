@@ -11,9 +11,9 @@
 #include "golden_check/comparer.h"
 #include "golden_check/environment.h"
 #include "golden_check/outcome.h"
+#include "golden_check/result_cells.h"
 #include "models/checkpoint.h"
 #include "models/quantisation.h"
-#include "search/result_columns.h"
 #include "search/workbench.h"
 #include "tables/versions.h"
 

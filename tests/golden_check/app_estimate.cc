@@ -247,7 +247,7 @@ void RunAppEstimate(const Json& document, const AppData& data, Comparer& compare
     if (ops.contains("memory")) CompareMemory(ops.at("memory"), *estimate, compare);
   }
   std::vector<NamedCell> cells =
-      estimate->static_row ? ColumnsOf(*estimate->static_row) : ColumnsOf(*estimate->row);
+      estimate->static_row ? CellsOf(*estimate->static_row) : CellsOf(*estimate->row);
   if (request->mode == EstimateMode::kAfd) {
     // The reference's estimate says of the undivided worker only which kind it is.
     std::erase_if(cells, [](const NamedCell& cell) {

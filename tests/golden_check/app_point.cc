@@ -66,7 +66,7 @@ void RunAppPoint(const Json& document, const AppData& data, Comparer& compare) {
   if (CheckExpectedError(document, error, compare)) return;
   const TableRounding rounding =
       point->row.disaggregated() != nullptr ? TableRounding::kSearch : TableRounding::kNone;
-  CompareRow("row", document.at("result").at("row"), ColumnsOf(point->row), rounding, false, {},
+  CompareRow("row", document.at("result").at("row"), CellsOf(point->row), rounding, false, {},
              compare);
 }
 

@@ -144,7 +144,7 @@ void CompareTable(const std::string& experiment, const char* table, const Json& 
   const Json& rows = expected.at("rows");
   const bool front = std::string_view(table) == "pareto_fronts";
   for (std::size_t i = 0; i < std::min(rows.size(), actual.size()); ++i) {
-    std::vector<NamedCell> cells = ColumnsOf(actual[i], load && !front);
+    std::vector<NamedCell> cells = CellsOf(actual[i], load && !front);
     // Merged tables name the backend; only their aggregated rows had the column before.
     std::erase_if(cells, [&](const NamedCell& cell) {
       return cell.name == "backend" && !rows[i].contains("backend");

@@ -299,12 +299,25 @@ TEST_F(AfdSearches, SayWhyNothingIsLeft) {
   ASSERT_FALSE(slow);
   EXPECT_EQ(slow.error().kind, ErrorKind::kNoFeasibleConfig);
   EXPECT_THAT(slow.error().message, ::testing::HasSubstr("time per token"));
+  EXPECT_THAT(slow.error().message,
+              ::testing::ContainsRegex("nearest: a[0-9]n-tp[14].f[0-9]n-ep[0-9]+ with batch 1 in 3 "
+                                       "micro-batches: tpot [0-9.]+ > 1 ms;"));
   task_.tpot = 60;
   task_.ttft = 1;
   const auto late = RunTask(task_, *bench_);
   ASSERT_FALSE(late);
   EXPECT_EQ(late.error().kind, ErrorKind::kNoFeasibleConfig);
   EXPECT_THAT(late.error().message, ::testing::HasSubstr("no prefill workers"));
+  // The fastest prefill worker's first token; nothing else is broken.
+  EXPECT_THAT(late.error().message,
+              ::testing::ContainsRegex("nearest: [^;]* micro-batches: ttft [0-9.]+ > 1 ms;"));
+  task_.ttft = 3000;
+  task_.request_latency = 5000;
+  const auto long_requests = RunTask(task_, *bench_);
+  ASSERT_FALSE(long_requests);
+  EXPECT_THAT(long_requests.error().message,
+              ::testing::ContainsRegex("nearest: [^;]*request latency [0-9.]+ > 5000 ms"));
+  task_.request_latency.reset();
   task_.total_gpus.reset();
   EXPECT_EQ(RunTask(task_, *bench_).error().kind, ErrorKind::kInvalidArgument);
 }

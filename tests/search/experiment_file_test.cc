@@ -10,7 +10,9 @@
 namespace infercast {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 Result<ExperimentFile> Parse(std::string_view text) { return ParseExperiments(text, "file", {}); }
 
@@ -128,9 +130,66 @@ good: {serving_mode: agg, model_path: m, system_name: s, total_gpus: 1}
   EXPECT_EQ(file->notes.size(), 5U);
   ASSERT_EQ(file->broken.size(), 3U);
   EXPECT_EQ(file->broken[0].second.kind, ErrorKind::kInvalidArgument);
-  EXPECT_THAT(file->broken[0].second.message, HasSubstr("aaa, ttfd"));
+  EXPECT_THAT(file->broken[0].second.message,
+              AllOf(HasSubstr("line 7: unknown field 'ttfd'"), HasSubstr("ttft"),
+                    HasSubstr("line 7: unknown field 'aaa'")));
   EXPECT_EQ(file->broken[1].second.kind, ErrorKind::kUnknownName);
   EXPECT_EQ(file->broken[2].second.kind, ErrorKind::kInvalidArgument);
+  EXPECT_EQ(file->broken[2].second.message, "line 9: isl: expected a whole number");
+}
+
+TEST(ExperimentFile, NamesTheLineOfEveryWrongField) {
+  const auto file = Parse(R"(
+wrong:
+  serving_mode: agg
+  model_path: m
+  system_name: s
+  total_gpus: 1
+  ttft: fast
+  isl: 100
+  backend_name: vlm
+  agg_tp_candidates: {a: 1}
+wrong_too:
+  serving_mode: agg
+  model_path: m
+  system_name: s
+  total_gpus: 1
+  ttft: fast
+  isl: 100
+  backend_name: vlm
+old:
+  serving_mode: agg
+  model_path: m
+  system_name: s
+  total_gpus: 1
+  config:
+    worker_config:
+      tp_list: [one]
+      speed: 3
+older:
+  serving_mode: agg
+  model_path: m
+  system_name: s
+  total_gpus: 1
+  config:
+    worker_config:
+      tp_list: [one]
+good: {serving_mode: agg, model_path: m, system_name: s, total_gpus: 1}
+)");
+  ASSERT_TRUE(file) << file.error().message;
+  ASSERT_EQ(file->broken.size(), 4U);
+  EXPECT_THAT(file->broken[0].second.message, HasSubstr("line 10: agg_tp_candidates: expected"));
+  EXPECT_THAT(file->broken[1].second.message,
+              AllOf(HasSubstr("line 16: ttft: expected a number"),
+                    HasSubstr("line 18: backend_name: unknown backend 'vlm'"), HasSubstr("vllm")));
+  EXPECT_THAT(file->broken[2].second.message, HasSubstr("line 27: worker_config.speed"));
+  EXPECT_THAT(file->broken[3].second.message,
+              HasSubstr("line 35: agg_tp_candidates: expected a list of whole numbers"));
+  // A text of one line has no lines worth naming.
+  const auto json = Parse(R"({"a": {"serving_mode": "agg", "model_path": "m", "system_name": "s",)"
+                          R"( "total_gpus": "two"}})");
+  ASSERT_FALSE(json);
+  EXPECT_THAT(json.error().message, Not(HasSubstr("line")));
 }
 
 TEST(ExperimentFile, RefusesBrokenFiles) {

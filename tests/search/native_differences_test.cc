@@ -28,6 +28,7 @@
 //   Searches without a result                  NativeRuns.ModelsTooLargeAreDoesNotFit,
 //                                              SearchErrors.ABrokenLayoutIsNotTheReason...
 //   Pools that scale on their own              Points.PoolsScaleOnTheirOwn
+//   Experiments from a file: ... version       NativeDifferences.AWrongVersionIsTheErrorOfIts...
 //   Attention/FFN disaggregation               AfdSearches.*Natively, AfdSearches.Native...,
 //                                              AfdSearches.PinnedSplitsAreOneRow
 #include <gtest/gtest.h>
@@ -41,6 +42,7 @@
 #include <tuple>
 
 #include "base/rounding.h"
+#include "search/experiments.h"
 #include "search/run_fixture.h"
 #include "search/run_task.h"
 
@@ -254,6 +256,23 @@ TEST_F(NativeDifferences, ARowBetweenTwoTargetsIsFound) {
     EXPECT_GT(alone, 0);
     EXPECT_EQ(swept, alone);
   }
+}
+
+TEST_F(NativeDifferences, AWrongVersionIsTheErrorOfItsExperiment) {
+  Task wrong = task_;
+  wrong.worker.version = "9.9.9";
+  const Experiment experiments[] = {{"wrong", wrong}, {"right", task_}};
+  const auto native = RunExperiments(experiments, {}, *bench_);
+  ASSERT_TRUE(native) << native.error().message;
+  EXPECT_EQ(native->chosen, "right");
+  ASSERT_TRUE(native->outcomes.at(0).error);
+  EXPECT_EQ(native->outcomes[0].error->kind, ErrorKind::kUnknownName);
+  // What the reference asks first.
+  const Status checked = CheckVersions(experiments, *bench_);
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().kind, ErrorKind::kUnknownName);
+  EXPECT_NE(checked.error().message.find("experiment wrong"), std::string::npos);
+  EXPECT_TRUE(CheckVersions(std::span(experiments).subspan(1), *bench_));
 }
 
 // --- picking ---

@@ -1,5 +1,6 @@
 // What native searches promise: one definition of each figure, no row that does not fit, no target
 // that loses rows, a total order, strict targets, fewest GPUs.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <tbb/global_control.h>
@@ -9,7 +10,6 @@
 #include <string>
 
 #include "search/estimate_point.h"
-#include "search/result_columns.h"
 #include "search/run_fixture.h"
 #include "search/run_task.h"
 #include "search/standard_runs.h"
@@ -181,12 +181,9 @@ TEST_F(NativeRuns, ThreadsDoNotChangeAnything) {
     std::string all = result.chosen;
     for (const ExperimentOutcome& outcome : result.outcomes) {
       for (const TaskRow& row : outcome.table.rows) {
-        for (const NamedCell& cell : ColumnsOf(row)) {
-          if (const double* d = std::get_if<double>(&cell.cell)) all += std::to_string(*d) + ",";
-          if (const auto* i = std::get_if<std::int64_t>(&cell.cell))
-            all += std::to_string(*i) + ",";
-          if (const auto* s = std::get_if<std::string>(&cell.cell)) all += *s + ",";
-        }
+        const PickRow r = PickRowOf(row);
+        all += fmt::format("{} {} {} {} {} {} {} {}\n", r.group, r.ttft, r.tpot, r.tokens_s_gpu,
+                           r.tokens_s_user, r.seq_s, r.concurrency, r.num_total_gpus);
       }
     }
     return all;
