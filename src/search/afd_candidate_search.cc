@@ -66,7 +66,7 @@ Result<const AfdRow*> AfdCandidateSearch::At(std::int64_t batch) {
 
 void AfdCandidateSearch::Missed(const AfdRow& decode, const LatencyTarget& target) {
   // Prefill workers in front bring it no nearer than this.
-  if (nearest_miss_ && nearest_miss_->worst <= decode.tpot / target.tpot) return;
+  if (nearest_miss_ && nearest_miss_->distance <= decode.tpot / target.tpot - 1) return;
   Misses misses;
   if (setup_->prefill.empty()) {
     if (setup_->request_latency) {
@@ -82,10 +82,10 @@ void AfdCandidateSearch::Missed(const AfdRow& decode, const LatencyTarget& targe
                                setup_->choice);
   }
   misses.Check("tpot", decode.tpot, target.tpot);
-  if (!misses.any() || (nearest_miss_ && nearest_miss_->worst <= misses.worst())) return;
-  nearest_miss_ =
-      AfdMiss{misses.worst(), fmt::format("batch {} in {} micro-batches: {}", decode.schedule.batch,
-                                          candidate_.micro_batches, misses.Text())};
+  if (!misses.any() || (nearest_miss_ && nearest_miss_->distance <= misses.distance())) return;
+  nearest_miss_ = AfdMiss{misses.distance(),
+                          fmt::format("batch {} in {} micro-batches: {}", decode.schedule.batch,
+                                      candidate_.micro_batches, misses.Text())};
 }
 
 std::optional<AfdRow> AfdCandidateSearch::Accept(const AfdRow& decode,

@@ -28,8 +28,8 @@ struct AfdRejections {
 
 // A row that fits in memory and comes nearest to the targets without meeting them.
 struct AfdMiss {
-  double worst = 0;  // largest ratio of a figure to its limit
-  std::string text;  // "batch 8 in 3 micro-batches: tpot 70.00 > 60 ms"
+  double distance = 0;  // as that of Misses
+  std::string text;     // "batch 8 in 3 micro-batches: tpot 70.0 > 60 ms"
 };
 
 // What all candidates of a search share.

@@ -161,7 +161,7 @@ Misses MissesWithPrefill(const AfdRow& decode, std::span<const StaticRow> option
     }
     misses.Check("GPUs", static_cast<double>(decode.num_total_gpus + option.num_total_gpus),
                  static_cast<double>(limits.gpu_budget), "");
-    if (!least || misses.worst() < least->worst()) least = misses;
+    if (!least || misses.distance() < least->distance()) least = misses;
   }
   return least.value_or(Misses());
 }

@@ -149,12 +149,12 @@ std::string Nearest(std::span<const AfdCandidate> candidates, std::span<const Pa
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (!parts[i].nearest_miss) continue;
     const auto [at, fresh] = of_splits.emplace(candidates[i].layout.Text(), *parts[i].nearest_miss);
-    if (!fresh && parts[i].nearest_miss->worst < at->second.worst) {
+    if (!fresh && parts[i].nearest_miss->distance < at->second.distance) {
       at->second = *parts[i].nearest_miss;
     }
   }
   std::vector<std::pair<std::string, AfdMiss>> nearest(of_splits.begin(), of_splits.end());
-  std::ranges::stable_sort(nearest, {}, [](const auto& split) { return split.second.worst; });
+  std::ranges::stable_sort(nearest, {}, [](const auto& split) { return split.second.distance; });
   if (nearest.size() > kNearestMisses) nearest.resize(kNearestMisses);
   std::string text;
   for (const auto& [split, miss] : nearest) {

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <limits>
@@ -19,19 +18,20 @@ class Misses {
   void Check(std::string_view name, double value, double limit, std::string_view unit = " ms") {
     if (value <= limit || count_ == broken_.size()) return;
     broken_[count_++] = {name, unit, value, limit};
-    worst_ = std::max(worst_, limit > 0 ? value / limit : std::numeric_limits<double>::max());
+    distance_ += limit > 0 ? value / limit - 1 : std::numeric_limits<double>::max();
   }
 
   bool any() const { return count_ > 0; }
-  // Largest ratio of a figure to its limit; 0 where none is broken.
-  double worst() const { return worst_; }
-  // "ttft 2100.40 > 2000 ms, tpot 31.00 > 30 ms".
+  // By how many times their limits the figures exceed them, in all; 0 where none is broken.
+  double distance() const { return distance_; }
+  // "ttft 2100.4 > 2000 ms, tpot 30.021 > 30 ms".
   std::string Text() const {
     std::string text;
     for (std::size_t i = 0; i < count_; ++i) {
       const Broken& b = broken_[i];
-      text +=
-          fmt::format("{}{} {:.2f} > {:g}{}", i == 0 ? "" : ", ", b.name, b.value, b.limit, b.unit);
+      const int decimals = b.value - b.limit < 0.1 ? 3 : 1;
+      text += fmt::format("{}{} {:.{}f} > {:g}{}", i == 0 ? "" : ", ", b.name, b.value, decimals,
+                          b.limit, b.unit);
     }
     return text;
   }
@@ -43,7 +43,7 @@ class Misses {
   };
   std::array<Broken, 4> broken_;
   std::size_t count_ = 0;
-  double worst_ = 0;
+  double distance_ = 0;
 };
 
 }  // namespace infercast
