@@ -180,7 +180,8 @@ Result<YAML::Node> Load(std::string_view text, std::string_view name) {
 // Not an experiment: how the others are run.
 constexpr const char* kRunOptions = "infercast";
 
-Status ReadRunOptions(const YAML::Node& node, std::string_view name, ExperimentFileOptions& out) {
+Status ReadRunOptions(const YAML::Node& node, const Lines& lines, std::string_view name,
+                      ExperimentFileOptions& out) {
   if (!node.IsDefined() || node.IsNull()) return {};
   const auto refuse = [&](const std::string& why) {
     return Fail(ErrorKind::kInvalidArgument, fmt::format("{}: {}: {}", name, kRunOptions, why));
@@ -191,13 +192,14 @@ Status ReadRunOptions(const YAML::Node& node, std::string_view name, ExperimentF
   LoadTarget load;
   for (const auto& item : node) {
     const auto key = item.first.as<std::string>();
+    const std::string at = AtLine(lines.Of(item.first));
     const auto read = [&]<typename T>(T, const char* what, const auto& set) -> Status {
       const std::optional<T> value = [&]() -> std::optional<T> {
         T parsed{};
         return YAML::convert<T>::decode(item.second, parsed) ? std::optional<T>(parsed)
                                                              : std::nullopt;
       }();
-      if (!value) return refuse(fmt::format("{} is no {}", key, what));
+      if (!value) return refuse(fmt::format("{}{} is no {}", at, key, what));
       set(*value);
       return {};
     };
@@ -217,9 +219,9 @@ Status ReadRunOptions(const YAML::Node& node, std::string_view name, ExperimentF
           read(std::size_t{}, "whole number", [&](std::size_t v) { out.top_n = v; }));
     } else if (key == "score") {
       out.score = ParseEnum<ScoredBy>(item.second.as<std::string>());
-      if (!out.score) return refuse("score is neither closed-loop nor formula");
+      if (!out.score) return refuse(at + "score is neither closed-loop nor formula");
     } else {
-      return refuse(fmt::format("unknown key '{}'{}", key, DidYouMean(key, kKnown)));
+      return refuse(fmt::format("{}unknown key '{}'{}", at, key, DidYouMean(key, kKnown)));
     }
   }
   if (load.request_rate && load.concurrency) {
@@ -327,7 +329,7 @@ Result<ExperimentFile> ParseExperiments(std::string_view text, std::string_view 
   const Lines lines{text.find('\n') != std::string_view::npos};
   ExperimentFile file;
   try {
-    IC_RETURN_IF_ERROR(ReadRunOptions(root[kRunOptions], name, file.options));
+    IC_RETURN_IF_ERROR(ReadRunOptions(root[kRunOptions], lines, name, file.options));
     for (const std::string& key : Order(root, file)) {
       IC_RETURN_IF_ERROR(ReadExperiment(key, root[key], lines, defaults, file));
     }
