@@ -88,8 +88,8 @@ struct OperatorCost {
   std::string donor;    // what an estimate was borrowed from; empty: nothing
 
   // Set by Estimate with EstimateOptions::bounds.
-  std::string bound;    // "compute", "bandwidth", "launch", "communication", "none" (costs nothing),
-                        // "unknown"; empty: not asked for
+  std::string bound;  // "compute", "bandwidth", "launch", "communication", "none" (costs nothing),
+                      // "unknown"; empty: not asked for
   double attained = 0;  // time at the speed of light over latency, 0.62 = 62 %; 0: not known
   double count = 0;     // calls in one pass of the model; 0: not known
 };

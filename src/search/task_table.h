@@ -30,7 +30,8 @@ struct TaskRow {
   const AfdRow* afd() const { return std::get_if<AfdRow>(&figures); }
 };
 
-// What picking looks at: the figures of the row's score where it has one. The group is the layout (of the decode workers where there are pools).
+// What picking looks at: the figures of the row's score where it has one. The group is the layout
+// (of the decode workers where there are pools).
 PickRow PickRowOf(const TaskRow& row);
 
 struct TaskTable {

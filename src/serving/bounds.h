@@ -75,8 +75,8 @@ struct OperatorBound {
 };
 
 // The rule of this file's head. `calls` of the operator took `latency_ms`; `kernels` per call.
-Bound ClassifyBound(OperatorRole role, double latency_ms, double calls, int kernels, double bound_ms,
-              double compute_ms, double memory_ms);
+Bound ClassifyBound(OperatorRole role, double latency_ms, double calls, int kernels,
+                    double bound_ms, double compute_ms, double memory_ms);
 
 // Which lists the names of a breakdown come from.
 enum class PassKind : std::uint8_t { kContext, kGeneration, kMixed, kEncoder };

@@ -31,8 +31,8 @@ struct FirstTokenParts {
 };
 
 struct ServingForecast {
-  Distribution ttft;  // ms, as a client sees it
-  Distribution tpot;  // ms per token after the first, per request
+  Distribution ttft;           // ms, as a client sees it
+  Distribution tpot;           // ms per token after the first, per request
   double mean_latency_ms = 0;  // of a whole request, as a client sees it
   FirstTokenParts parts;
   double duration_ms = 0;  // of the whole run

@@ -126,7 +126,8 @@ TEST(ResultColumns, APhaseThatDidNotRunHasNoValue) {
   EXPECT_EQ(table.rows[0][Position(table, "prefill_t_step")], Cell());
   EXPECT_EQ(table.rows[0][Position(table, "decode_t_step")], Cell(12.0));
   EXPECT_EQ(table.rows[0][Position(table, "t_a_layer")], Cell(0.5));
-  EXPECT_EQ(table.rows[0][Position(table, "(d)impl")], Cell(std::string("afd")));
+  // The phase of a row that has but one stands in a column of its own.
+  EXPECT_EQ(table.rows[0][Position(table, "(d)impl")], Cell());
   EXPECT_EQ(table.rows[0][Position(table, "(p)impl")], Cell());
   EXPECT_EQ(table.rows[0][Position(table, "(p)workers")], Cell());
 }

@@ -1,7 +1,7 @@
 // Linear attention and state-space kernels (GDN, KDA, Mamba2), and hyper-connections (mHC).
-#include "tables/readers/families.h"
-
 #include <utility>
+
+#include "tables/readers/families.h"
 
 namespace infercast {
 namespace {
