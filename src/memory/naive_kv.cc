@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <initializer_list>
+#include <memory>
 #include <string>
 
 #include "base/float_division.h"
@@ -24,8 +25,8 @@ std::optional<std::int64_t> PositiveInteger(JsonView value) {
   if (const auto n = value.AsInteger()) return *n > 0 && *n <= kLargest ? n : std::nullopt;
   if (const auto text = value.AsText()) {
     std::int64_t n = 0;
-    const char* end = text->data() + text->size();
-    const auto read = std::from_chars(text->data(), end, n);
+    const char* end = std::to_address(text->end());
+    const auto read = std::from_chars(std::to_address(text->begin()), end, n);
     if (read.ec == std::errc{} && read.ptr == end && n > 0 && n <= kLargest) return n;
   }
   return std::nullopt;

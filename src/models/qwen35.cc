@@ -304,8 +304,9 @@ KvLayout Kv(const BuildContext& b) {
   kv.terms.push_back({.bytes = b.KvBytesPerElement() * kv.elements_per_token});
   const double state_width = r.state_dtype == "float32" ? 4 : 2;
   const std::int64_t channels = (2 * r.key_heads * r.key_dim + r.value_heads * r.value_dim) / b.tp;
-  const double recurrent = static_cast<double>(r.value_heads / b.tp * r.key_dim) *
-                           static_cast<double>(r.value_dim) * state_width;
+  const std::int64_t state_rows = r.value_heads / b.tp * r.key_dim;  // whole heads
+  const double recurrent =
+      static_cast<double>(state_rows) * static_cast<double>(r.value_dim) * state_width;
   const double convolution =
       static_cast<double>(channels) * static_cast<double>((r.conv_kernel - 1) * 2);
   kv.state_bytes = static_cast<double>(r.linear_layers) * (recurrent + convolution);

@@ -88,7 +88,7 @@ RecurrentKernel::RecurrentKernel(const Database& db, const Result<GridView>& sli
     // Measured answers are given in every mode, so the slice is always prepared for look-ups.
     : slice_(MeasuredSlice::Of(db.WithMode(DatabaseMode::kSilicon), slice, -1, std::move(key))),
       traffic_(traffic),
-      donor_(std::move(donor)),
+      donor_(donor),
       one_axis_(one_axis),
       roofline_only_((db.behaviour() == Behaviour::kNative && db.IsSol()) ||
                      (!slice && slice.error().kind == ErrorKind::kPerfDatabase)),

@@ -289,7 +289,7 @@ Result<MixResult> SearchMix(const std::vector<WorkloadKind>& kinds, const RunReq
             ++failed[k];
             break;
           }
-          row = std::move(made->row);
+          row = made->row;
           mixed.workers.insert(mixed.workers.end(), made->workers.begin(), made->workers.end());
         }
         if (!Meets(row, tasks[k].task)) {
@@ -298,7 +298,7 @@ Result<MixResult> SearchMix(const std::vector<WorkloadKind>& kinds, const RunReq
           break;
         }
         time_per_request += result.kinds[k].share / SeqPerSecond(row);
-        mixed.rows.push_back(std::move(row));
+        mixed.rows.push_back(row);
       }
       if (!all_meet) continue;
       const auto gpus = PickRowOf(mixed.rows.front()).num_total_gpus;
