@@ -57,12 +57,16 @@ Status WriteTo(const fs::path& file, std::string_view text) {
   return {};
 }
 
-// What a path with links leads to; the path itself where that cannot be told.
-fs::path Target(const fs::path& file) {
+// What a path with links leads to, which need not exist; the path itself where that cannot be told.
+fs::path Target(fs::path file) {
+  constexpr int kMostLinks = 40;
   std::error_code code;
-  if (!fs::is_symlink(file, code)) return file;
-  fs::path target = fs::weakly_canonical(file, code);
-  return code ? file : target;
+  for (int i = 0; i < kMostLinks && fs::is_symlink(file, code); ++i) {
+    const fs::path next = fs::read_symlink(file, code);
+    if (code) break;
+    file = file.parent_path() / next;
+  }
+  return file;
 }
 
 // `descriptor` negative: opening failed, errno tells why.
@@ -132,6 +136,8 @@ Status ReplaceFile(const fs::path& file, const std::function<Status(const fs::pa
     fs::remove(temporary, code);
     return written;
   }
+  // Who may read a file stays as it was; a file system without such modes has none to keep.
+  if (fs::exists(before)) fs::permissions(temporary, before.permissions(), code);
   fs::rename(temporary, target, code);
   if (code) {
     const std::string why = code.message();

@@ -24,7 +24,7 @@ Result<std::string> ReadTextFile(const std::filesystem::path& file,
 Result<std::string> ReadStandardInput(std::size_t largest = kLargestTextBytes);
 
 // Lets `write` fill a temporary file beside `file`, which then takes its place: readers see the old
-// content or the new, whole. A link keeps pointing where it does; a pipe or a device is written in
+// content or the new, whole. Its mode and a link's target stay; a pipe or a device is written in
 // place. `write` may throw. kIo; the temporary file is gone then.
 Status ReplaceFile(const std::filesystem::path& file,
                    const std::function<Status(const std::filesystem::path& temporary)>& write);

@@ -9,10 +9,10 @@
 #include <atomic>
 #include <cctype>
 #include <cstdlib>
-#include <fstream>
 #include <memory>
 #include <system_error>
 
+#include "base/files.h"
 #include "models/json_tree.h"
 #include "tables/cache_directory.h"
 
@@ -140,14 +140,6 @@ Result<std::optional<std::string>> FetchFile(std::string_view name, std::string_
   return std::optional(std::move(answer.body));
 }
 
-Status Write(const fs::path& file, std::string_view text) {
-  std::ofstream out(file, std::ios::binary);
-  out.write(text.data(), static_cast<std::streamsize>(text.size()));
-  out.close();
-  if (!out) return Fail(ErrorKind::kIo, fmt::format("cannot write {}", file.string()));
-  return {};
-}
-
 }  // namespace
 
 Result<HubOptions> HubOptionsFromEnvironment() {
@@ -203,8 +195,8 @@ Result<HubFiles> FetchFromHub(std::string_view name, const HubOptions& options) 
   if (ec) {
     return Fail(ErrorKind::kIo, fmt::format("cannot create {}: {}", draft.string(), ec.message()));
   }
-  Status written = Write(draft / "config.json", *config);
-  if (written && quant) written = Write(draft / "hf_quant_config.json", *quant);
+  Status written = WriteTextFile(draft / "config.json", *config);
+  if (written && quant) written = WriteTextFile(draft / "hf_quant_config.json", *quant);
   if (written) {
     fs::rename(draft, folder, ec);
     // Another process may have been faster: its files are as good.

@@ -93,6 +93,18 @@ TEST_F(FilesTest, ALinkStaysALink) {
   ASSERT_TRUE(WriteTextFile(folder_ / "link", "new"));
   EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
   EXPECT_EQ(ReadTextFile(folder_ / "a").value(), "new");
+  fs::create_symlink("b", folder_ / "nowhere");
+  ASSERT_TRUE(WriteTextFile(folder_ / "nowhere", "created"));
+  EXPECT_TRUE(fs::is_symlink(folder_ / "nowhere"));
+  EXPECT_EQ(ReadTextFile(folder_ / "b").value(), "created");
+}
+
+TEST_F(FilesTest, ModesStay) {
+  ASSERT_TRUE(WriteTextFile(folder_ / "a", "old"));
+  const fs::perms own = fs::perms::owner_read | fs::perms::owner_write;
+  fs::permissions(folder_ / "a", own);
+  ASSERT_TRUE(WriteTextFile(folder_ / "a", "new"));
+  EXPECT_EQ(fs::status(folder_ / "a").permissions(), own);
 }
 
 }  // namespace
