@@ -282,14 +282,16 @@ class JsonWalker {
       const bool nested = *begin == '{' || *begin == '[';
       if (nested && StartsWith(begin, before)) {
         member.value = members_.back().value;  // and simdjson skips it
-      } else if (!nested || !FindLongValue(begin, depth, member.value)) {
-        if (!ReadValue(value, depth + 1, member.value)) return false;
+      } else {
         before = {};
-        const char* past = nullptr;
-        if (nested) {
-          if (value.current_location().get(past) != simdjson::SUCCESS) return false;
-          before = {begin, static_cast<std::size_t>(past - begin)};
-          KeepLongValue(before, depth, member.value);
+        if (!nested || !FindLongValue(begin, depth, member.value)) {
+          if (!ReadValue(value, depth + 1, member.value)) return false;
+          const char* past = nullptr;
+          if (nested) {
+            if (value.current_location().get(past) != simdjson::SUCCESS) return false;
+            before = {begin, static_cast<std::size_t>(past - begin)};
+            KeepLongValue(before, depth, member.value);
+          }
         }
       }
       members_.push_back(member);

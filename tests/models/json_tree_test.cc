@@ -149,6 +149,24 @@ TEST(JsonTree, LongValuesOfSeveralTextsAreSharedAndOutliveTheirTexts) {
   EXPECT_EQ(other->root()["list"].size(), 9001u);
 }
 
+TEST(JsonTree, ALongValueIsNotTakenForTheMemberBeforeIt) {
+  std::string list = "[0";
+  for (int i = 1; i < 9000; ++i) list += ", " + std::to_string(i);
+  list += "]";
+  std::string first = R"({"list": )" + list + "}";
+  std::string second = R"({"a": [7], "list": )" + list + R"(, "b": [7], "c": [7]})";
+  for (std::string* text : {&first, &second}) text->reserve(text->size() + kJsonPadding);
+  JsonLongValues long_values;
+  const auto a = ParseLenientJson(first, "first", {.padded = true}, long_values);
+  const auto b = ParseLenientJson(second, "second", {.padded = true}, long_values);
+  ASSERT_TRUE(a && b);
+  EXPECT_TRUE(AreOneValue(b->root()["list"], a->root()["list"]));
+  for (const char* key : {"a", "b", "c"}) {
+    ASSERT_EQ(b->root()[key].size(), 1u) << key;
+    EXPECT_EQ(b->root()[key].Item(0).AsInteger(), 7) << key;
+  }
+}
+
 // Texts with a few bytes changed, dropped or doubled: what is taken, and as what, is what another
 // library says.
 TEST(JsonTree, TakesWhatIsJsonAndNothingElse) {
