@@ -45,10 +45,8 @@ Result<std::shared_ptr<const Deployment>> Deployment::Open(
   return deployment;
 }
 
-Result<ModelPlan> Deployment::Plan(const ParallelLayout& layout) const {
-  BuildOptions options = request_.build;
+Result<ModelPlan> Deployment::PlanOf(BuildOptions options) const {
   options.backend = request_.backend;
-  options.layout = layout;
   options.system = request_.system;
   if (!options.gpus_per_node) options.gpus_per_node = database_->system().num_gpus_per_node;
   IC_ASSIGN(ModelPlan plan, BuildModelPlan(*model_, options));
@@ -59,11 +57,14 @@ Result<ModelPlan> Deployment::Plan(const ParallelLayout& layout) const {
   return plan;
 }
 
+Result<ModelPlan> Deployment::Plan(const ParallelLayout& layout) const {
+  BuildOptions options = request_.build;
+  options.layout = layout;
+  return PlanOf(std::move(options));
+}
+
 Result<std::shared_ptr<const Worker>> Deployment::MakeWorker(BuildOptions options) const {
-  options.backend = request_.backend;
-  options.system = request_.system;
-  if (!options.gpus_per_node) options.gpus_per_node = database_->system().num_gpus_per_node;
-  IC_ASSIGN(ModelPlan plan, BuildModelPlan(*model_, options));
+  IC_ASSIGN(ModelPlan plan, PlanOf(std::move(options)));
   return Worker::Create(std::move(plan), *database_, lanes_);
 }
 

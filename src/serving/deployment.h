@@ -59,6 +59,7 @@ class Deployment {
 
  private:
   Deployment() = default;
+  Result<ModelPlan> PlanOf(BuildOptions options) const;
 
   DeploymentRequest request_;
   std::shared_ptr<const ModelConfig> model_;
