@@ -28,8 +28,9 @@ void DeclareIgnored(CLI::App& command) {
 
 void DeploymentFlags::Declare(CLI::App& command) {
   command
-      .add_option("--model,--model-path", model,
-                  "Model: a bundled name, a directory or a config.json")
+      .add_option(
+          "--model,--model-path", model,
+          "Model: a bundled name, a directory, a config.json, or organisation/name on the Hub")
       ->required();
   database.Declare(command);
   command.add_option("--gemm-quant-mode", gemm, "Number format of dense products");
@@ -73,7 +74,7 @@ Result<DeploymentRequest> DeploymentFlags::Request(const CliContext& context) co
   return request;
 }
 
-Result<std::optional<std::int64_t>> DeploymentFlags::Nextn() const {
+Result<std::optional<std::int64_t>> DeploymentFlags::DraftTokens() const {
   if (nextn == "auto") return std::nullopt;
   std::int64_t tokens = 0;
   const char* end = nextn.data() + nextn.size();
@@ -82,11 +83,16 @@ Result<std::optional<std::int64_t>> DeploymentFlags::Nextn() const {
     return Fail(ErrorKind::kInvalidArgument,
                 fmt::format("--nextn is '{}': expected a number of draft tokens or auto", nextn));
   }
-  if (tokens > 0 && !nextn_accepted) {
+  return tokens;
+}
+
+Result<std::optional<std::int64_t>> DeploymentFlags::Nextn() const {
+  IC_ASSIGN(const std::optional<std::int64_t> tokens, DraftTokens());
+  if (tokens.value_or(0) > 0 && !nextn_accepted) {
     return Fail(ErrorKind::kInvalidArgument,
                 fmt::format("--nextn {} needs --nextn-accepted: the expected number of accepted "
                             "draft tokens per step (0 to {})",
-                            tokens, tokens));
+                            *tokens, *tokens));
   }
   return tokens;
 }

@@ -37,8 +37,9 @@ struct DeploymentFlags {
   void Declare(CLI::App& command);
   // The request of one backend. kUnknownName, kInvalidArgument for a bad value.
   Result<DeploymentRequest> Request(const CliContext& context) const;
-  // --nextn: a number of draft tokens, or absent for "auto". kInvalidArgument for anything else,
-  // and where an acceptance that is needed is missing.
+  // --nextn: a number of draft tokens, or absent for "auto". kInvalidArgument for anything else.
+  Result<std::optional<std::int64_t>> DraftTokens() const;
+  // The same for a forecast. kInvalidArgument also where an acceptance that is needed is missing.
   Result<std::optional<std::int64_t>> Nextn() const;
   // --forward-model.
   Result<ForwardModel> Forward() const;

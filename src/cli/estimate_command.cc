@@ -39,7 +39,7 @@ struct EstimateFlags {
   bool boundary_on_ffn = false;
   bool encoder_pool = false;
   std::optional<std::int64_t> encoder_tp, encoder_batch, encoder_workers, language_workers;
-  LoadFlags load;
+  BenchmarkLoadFlags load;
   std::string detail;
   // Options that only make sense in some modes.
   std::vector<CLI::Option*> pool_options, afd_options, static_options, encoder_options;

@@ -323,7 +323,7 @@ std::string EstimateJson(const EstimateAnswer& answer, const EstimateDetail& det
   json["scored_by"] = answer.closed_loop ? "closed_loop" : "formula";
   json["figures"] = FiguresJson(AnswerFigures(answer), point);
   json["formula"] = FiguresJson(FiguresOf(point), point);
-  if (answer.load != nullptr) json["serving"] = ordered_json::parse(answer.load->Json());
+  if (answer.load != nullptr) json["serving"] = answer.load->Json();
   if (point.row && point.row->encoders) {
     const EncoderStage& e = *point.row->encoders;
     json["encoder_pool"] = {

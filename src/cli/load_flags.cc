@@ -41,7 +41,7 @@ std::string PrecisionOf(const QuantModes& quant) {
 
 }  // namespace
 
-void LoadFlags::Declare(CLI::App& command) {
+void BenchmarkLoadFlags::Declare(CLI::App& command) {
   const char* group = "Load in virtual time (agg, disagg)";
   command
       .add_option("--concurrency", concurrency,
@@ -85,14 +85,14 @@ void LoadFlags::Declare(CLI::App& command) {
       ->group(group);
 }
 
-bool LoadFlags::given() const {
+bool BenchmarkLoadFlags::given() const {
   return concurrency || rate || requests || shortest || token_budget || poll_interval ||
          hold_steps || max_requests || !corrections.empty() || bare || recipe || calibration;
 }
 
-Result<std::optional<LoadAnswer>> LoadFlags::Forecast(const EstimateRequest& request,
-                                                      const PointEstimate& point,
-                                                      bool by_default) const {
+Result<std::optional<LoadAnswer>> BenchmarkLoadFlags::Forecast(const EstimateRequest& request,
+                                                               const PointEstimate& point,
+                                                               bool by_default) const {
   const bool pools = request.mode == EstimateMode::kDisagg;
   if (!pools && request.mode != EstimateMode::kAgg) {
     if (!given()) return std::nullopt;
@@ -219,7 +219,7 @@ std::string LoadAnswer::Text() const {
   return text;
 }
 
-std::string LoadAnswer::Json() const {
+ordered_json LoadAnswer::Json() const {
   const ServingForecast& f = forecast;
   ordered_json json;
   if (load.concurrency > 0) {
@@ -258,7 +258,7 @@ std::string LoadAnswer::Json() const {
   for (const CorrectionFacts& facts : CorrectionNames()) {
     json["corrections"][std::string(facts.name)] = GetCorrection(corrections, facts);
   }
-  return json.dump(2);
+  return json;
 }
 
 }  // namespace infercast

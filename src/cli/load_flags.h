@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,7 +15,6 @@
 
 namespace CLI {
 class App;
-class Option;
 }  // namespace CLI
 
 namespace infercast {
@@ -32,11 +31,10 @@ struct LoadAnswer {
   std::vector<std::string> notes;
 
   std::string Text() const;
-  // A JSON object.
-  std::string Json() const;
+  nlohmann::ordered_json Json() const;
 };
 
-struct LoadFlags {
+struct BenchmarkLoadFlags {
   std::optional<std::int64_t> concurrency;
   std::optional<double> rate;
   std::optional<std::int64_t> requests;
@@ -49,11 +47,11 @@ struct LoadFlags {
   std::optional<std::string> calibration;
 
   void Declare(CLI::App& command);
-  // kUsage when load options are given in a mode that has no load.
   bool given() const;
 
   // The load of an aggregated or disaggregated estimate; none in other modes. Without --concurrency
-  // and --rate: as many requests in flight as the estimate has, if `by_default`.
+  // and --rate: as many requests in flight as the estimate has, if `by_default`. kUsage when load
+  // options are given in a mode that has no load.
   Result<std::optional<LoadAnswer>> Forecast(const EstimateRequest& request,
                                              const PointEstimate& point, bool by_default) const;
 };

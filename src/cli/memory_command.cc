@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -30,18 +29,6 @@ struct MemoryFlags {
   double tolerance = 0;
   bool allow_naive = false;
 };
-
-Result<std::int64_t> DraftDepth(const std::string& text, const ModelConfig& model) {
-  if (text == "auto") return model.draft_layers;
-  std::int64_t depth = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, problem] = std::from_chars(text.data(), end, depth);
-  if (problem != std::errc() || stop != end || depth < 0 || depth > 1000) {
-    return Fail(ErrorKind::kInvalidArgument,
-                fmt::format("--nextn is '{}': expected a number of draft tokens or auto", text));
-  }
-  return depth;
-}
 
 // Experts go to expert parallelism unless the layout says otherwise.
 ParallelLayout LayoutFor(const LayoutFlags& flags, bool moe) {
@@ -114,7 +101,7 @@ int PrintReport(const MemoryReport& r, const Deployment& deployment, std::int64_
       json["kv_cache"]["tokens_by_concurrency"] = *cache.tokens_by_concurrency;
     }
     for (const std::string& note : cache.assumptions) json["assumptions"].push_back(note);
-    context.Print(json.dump(2) + "\n");
+    context.Print(json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
     return kExitAnswer;
   }
   if (context.csv) {
@@ -204,7 +191,7 @@ Result<int> PrintCapacity(const MemoryFlags& flags, const DeploymentRequest& dep
                           {"kv_tokens", kv.adjusted->tokens}};
     }
     if (context.json) {
-      context.Print(json.dump(2) + "\n");
+      context.Print(json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
     } else {
       context.Print(fmt::format("kv_cache_bytes,kv_bytes_per_token,kv_tokens\n{},{},{}\n",
                                 kv.kv_bytes, kv.bytes_per_token, kv.tokens));
@@ -252,7 +239,8 @@ Result<int> Run(MemoryFlags flags, CliContext& context) {
   IC_ASSIGN(const Surroundings around, OpenSurroundings(context));
   IC_ASSIGN(DeploymentRequest request, flags.deployment.Request(context));
   IC_ASSIGN(ModelConfig model, LoadModelConfig(request.model, around.checkpoints));
-  IC_ASSIGN(request.build.nextn, DraftDepth(flags.deployment.nextn, model));
+  IC_ASSIGN(const std::optional<std::int64_t> drafts, flags.deployment.DraftTokens());
+  request.build.nextn = drafts.value_or(model.draft_layers);
   const auto shared = std::make_shared<const ModelConfig>(std::move(model));
   Result<std::shared_ptr<const Deployment>> deployment =
       Deployment::Open(request, around.systems, shared);

@@ -13,6 +13,7 @@
 #include "cli/deployment_flags.h"
 #include "cli/grouped_number.h"
 #include "memory/cache_layout.h"
+#include "memory/kv_growth.h"
 #include "memory/memory_usage.h"
 #include "models/anatomy.h"
 #include "models/checkpoint.h"
@@ -101,23 +102,7 @@ std::vector<WeightFormat> WeightFormats(const ModelConfig& m, const ModelAnatomy
 struct KvFormat {
   KvQuant mode;
   KvLayout layout;
-
-  // What one more token of a long sequence adds.
-  double BytesPerToken() const {
-    double bytes = 0;
-    for (const KvTerm& term : layout.terms) {
-      if (term.window == 0) bytes += term.bytes / static_cast<double>(term.stride);
-    }
-    return bytes;
-  }
-  // States and filled windows.
-  double BytesPerSequence() const {
-    double bytes = layout.state_bytes;
-    for (const KvTerm& term : layout.terms) {
-      bytes += term.bytes * static_cast<double>(term.window);
-    }
-    return bytes;
-  }
+  KvGrowth growth;
 };
 
 // On one GPU that holds the whole model, windows kept as such.
@@ -129,7 +114,9 @@ Result<KvFormat> KvIn(const ModelConfig& m, const ModelAnatomy& anatomy, KvQuant
   options.quant.kv = mode;
   options.gpus_per_node = 8;
   IC_ASSIGN(const ModelPlan plan, BuildModelPlan(m, options));
-  return KvFormat{mode, NativeKvLayout(anatomy, plan)};
+  KvLayout layout = NativeKvLayout(anatomy, plan);
+  const KvGrowth growth = GrowthOf(layout);
+  return KvFormat{mode, std::move(layout), growth};
 }
 
 std::string QuantName(const ModelConfig& m) {
@@ -144,13 +131,15 @@ Result<int> List(const CheckpointSearch& search, CliContext& context) {
   if (context.csv) text = "model,parameters,active_parameters,layers,format,family,architecture\n";
   for (const std::string& name : BundledModels(search)) {
     const Result<ModelConfig> model = LoadModelConfig(name, search);
-    if (!model) {
-      json.push_back({{"model", name}, {"error", model.error().message}});
-      if (!context.csv)
-        text += fmt::format("{:<52} cannot be read: {}\n", name, model.error().message);
+    const Result<ModelAnatomy> described =
+        model ? DescribeModel(*model) : Result<ModelAnatomy>(std::unexpected(model.error()));
+    if (!described) {
+      const std::string& why = described.error().message;
+      json.push_back({{"model", name}, {"error", why}});
+      if (!context.csv) text += fmt::format("{:<52} cannot be read: {}\n", name, why);
       continue;
     }
-    IC_ASSIGN(const ModelAnatomy a, DescribeModel(*model));
+    const ModelAnatomy& a = *described;
     const std::string_view family = ToString(model->family_id());
     json.push_back({{"model", name},
                     {"architecture", model->architecture},
@@ -168,7 +157,7 @@ Result<int> List(const CheckpointSearch& search, CliContext& context) {
                                       model->layers, QuantName(*model), family);
   }
   if (context.json) {
-    context.Print(json.dump(2) + "\n");
+    context.Print(json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
     return kExitAnswer;
   }
   context.Print(text);
@@ -195,8 +184,7 @@ ordered_json LayerJson(const LayerGroup& g) {
                        {"size", g.inter},
                        {"shared_size", g.shared_inter}};
   }
-  json["parameters"] =
-      static_cast<double>(g.layers) * (g.mixer_params + g.dense_params + g.expert_params);
+  json["parameters"] = g.Params();
   return json;
 }
 
@@ -204,9 +192,7 @@ ordered_json LayerJson(const LayerGroup& g) {
 std::string LayersText(const ModelAnatomy& a) {
   std::vector<std::pair<std::string, double>> lines;
   for (const LayerGroup& g : a.groups) {
-    lines.emplace_back(
-        fmt::format("  {:>4} x  {}", g.layers, LayerText(g)),
-        static_cast<double>(g.layers) * (g.mixer_params + g.dense_params + g.expert_params));
+    lines.emplace_back(fmt::format("  {:>4} x  {}", g.layers, LayerText(g)), g.Params());
   }
   if (a.draft) {
     lines.emplace_back(fmt::format("  {:>4} x  draft layer for multi-token prediction, not counted "
@@ -251,8 +237,8 @@ Result<int> Explain(const std::string& name, const CheckpointSearch& search, Cli
     ordered_json kv = ordered_json::array();
     for (const KvFormat& c : caches) {
       kv.push_back({{"format", ToString(c.mode)},
-                    {"bytes_per_token", c.BytesPerToken()},
-                    {"bytes_per_sequence", c.BytesPerSequence()},
+                    {"bytes_per_token", c.growth.per_token},
+                    {"bytes_per_sequence", c.growth.per_sequence},
                     {"bytes_of_8192_tokens", c.layout.Bytes(8192)},
                     {"bytes_of_longest_sequence", c.layout.Bytes(longest)}});
     }
@@ -274,7 +260,7 @@ Result<int> Explain(const std::string& name, const CheckpointSearch& search, Cli
     if (a.draft) {
       json["draft"] = {{"layers", a.draft->layers}, {"parameters", a.DraftParams()}};
     }
-    context.Print(json.dump(2) + "\n");
+    context.Print(json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n");
     return kExitAnswer;
   }
   std::string text = fmt::format(
@@ -292,7 +278,7 @@ Result<int> Explain(const std::string& name, const CheckpointSearch& search, Cli
   }
   if (!caches.empty()) {
     const bool fixed =
-        std::ranges::any_of(caches, [](const KvFormat& c) { return c.BytesPerSequence() > 0; });
+        std::ranges::any_of(caches, [](const KvFormat& c) { return c.growth.per_sequence > 0; });
     ResultTable table;
     const std::string short_heading = "8,192 tokens", long_heading = Grouped(longest) + " tokens";
     table.columns = {{"", "", "", "format"},
@@ -302,8 +288,8 @@ Result<int> Explain(const std::string& name, const CheckpointSearch& search, Cli
                      {"", "", "GiB", long_heading, 2}};
     for (const KvFormat& c : caches) {
       table.rows.push_back({std::string(ToString(c.mode)),
-                            static_cast<std::int64_t>(std::llround(c.BytesPerToken())),
-                            fixed ? Cell(c.BytesPerSequence() / 1048576.0) : Cell(),
+                            static_cast<std::int64_t>(std::llround(c.growth.per_token)),
+                            fixed ? Cell(c.growth.per_sequence / 1048576.0) : Cell(),
                             c.layout.Bytes(8192) / 1048576.0, c.layout.Bytes(longest) / kGiB});
     }
     text += "\nKV cache of a sequence, on one GPU that holds the whole model\n" + TextOf(table);

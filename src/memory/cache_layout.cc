@@ -155,8 +155,7 @@ CacheLayout LayOutVllm(Stage stage, double bytes, const CacheOptions& options, s
     const double all = stage.BytesPerToken(true) * static_cast<double>(block);
     pool.block_bytes = all;
     pool.blocks = FloorOf(bytes / all);
-    pool.uses.push_back(
-        {.layers = stage.Count(false), .block_size = block, .window = stage.types.front().window});
+    pool.uses.push_back({.block_size = block, .window = stage.types.front().window});
     out.tokens = pool.blocks * block;
   } else {
     const std::int64_t size = GroupSize(stage.types);
@@ -165,7 +164,7 @@ CacheLayout LayOutVllm(Stage stage, double bytes, const CacheOptions& options, s
     for (const CachedLayers& t : stage.types) {
       const std::int64_t groups = CeilDivide(t.layers, size);
       padded += groups * size - t.layers;
-      CacheUse use{.layers = size, .block_size = block, .window = t.window};
+      CacheUse use{.block_size = block, .window = t.window};
       if (t.is_state()) {
         use.fixed = 1 + nextn;
       } else {
@@ -225,7 +224,7 @@ CacheLayout LayOutSglang(Stage stage, double bytes, const CacheOptions& options)
     slots.blocks = FloorOf(bytes * options.state_ratio / (1 + options.state_ratio) / state);
     left = bytes - static_cast<double>(slots.blocks) * state;
     // With a radix cache a running sequence holds up to three states.
-    slots.uses.push_back({.layers = stage.Count(true), .fixed = 3});
+    slots.uses.push_back({.fixed = 3});
     out.assumptions.push_back(fmt::format(
         "recurrent states get {:g} of the memory that attention gets; a running sequence holds "
         "three of {} slots",
@@ -278,7 +277,7 @@ CacheLayout LayOutTrtllm(Stage stage, double bytes, const CacheOptions& options,
   if (const double state = stage.StateBytes(); state > 0) {
     const std::int64_t slots = options.max_sequences > 0 ? options.max_sequences : 256;
     CachePool pool{.name = "recurrent states", .blocks = slots, .block_bytes = state};
-    pool.uses.push_back({.layers = stage.Count(true), .fixed = 1});
+    pool.uses.push_back({.fixed = 1});
     left = bytes - static_cast<double>(slots) * state;
     out.assumptions.push_back(
         fmt::format("recurrent states for a largest batch of {} sequences", slots));
@@ -378,7 +377,7 @@ Result<CacheLayout> LayOutCache(const ModelAnatomy& anatomy, const ModelPlan& pl
     // What one more token takes is the unit of the pool.
     const double unit = std::max(out.bytes_per_token, 1.0);
     CachePool pool{.name = "tokens", .blocks = FloorOf(bytes / unit), .block_bytes = unit};
-    pool.uses.push_back({.layers = anatomy.Layers()});
+    pool.uses.emplace_back();
     if (out.bytes_per_sequence > 0) {
       pool.uses.push_back({.fixed = FloorOf(std::ceil(out.bytes_per_sequence / unit))});
     }

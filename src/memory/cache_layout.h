@@ -37,7 +37,6 @@ struct CacheOptions {
 // What one sequence takes of a pool: blocks for its tokens (at most a window of them), or a fixed
 // number of blocks.
 struct CacheUse {
-  std::int64_t layers = 0;
   std::int64_t block_size = 1;
   std::int64_t window = 0;  // 0: every token
   std::int64_t fixed = 0;   // > 0: that many blocks, whatever the length
@@ -71,8 +70,8 @@ struct CacheLayout {
   std::int64_t MaxTokens(std::int64_t batch, std::int64_t limit) const;
 };
 
-// `bytes`: KV-cache memory of one GPU. kUnsupportedModel for models whose cache has a rule of its
-// own that no manager here lays out.
+// `bytes`: KV-cache memory of one GPU. kInsufficientModelMetadata for models of
+// which nothing is known to be cached. Caches with a rule of their own are laid out as one pool.
 Result<CacheLayout> LayOutCache(const ModelAnatomy& anatomy, const ModelPlan& plan, double bytes,
                                 const CacheOptions& options = {});
 

@@ -506,6 +506,10 @@ std::string_view MixerName(Mixer mixer) {
   return "";
 }
 
+double LayerGroup::Params() const {
+  return static_cast<double>(layers) * (mixer_params + dense_params + expert_params);
+}
+
 bool LayerGroup::SameKind(const LayerGroup& o) const {
   return mixer == o.mixer && heads == o.heads && kv_heads == o.kv_heads && head_dim == o.head_dim &&
          v_dim == o.v_dim && window == o.window && kv_elements == o.kv_elements &&
@@ -521,9 +525,7 @@ std::int64_t ModelAnatomy::Layers() const {
 
 double ModelAnatomy::TotalParams() const {
   double total = embedding_params + head_params;
-  for (const LayerGroup& g : groups) {
-    total += static_cast<double>(g.layers) * (g.mixer_params + g.dense_params + g.expert_params);
-  }
+  for (const LayerGroup& g : groups) total += g.Params();
   return total;
 }
 
@@ -539,10 +541,7 @@ double ModelAnatomy::ActiveParams() const {
 }
 
 double ModelAnatomy::DraftParams() const {
-  if (!draft) return 0;
-  return static_cast<double>(draft->layers) *
-             (draft->mixer_params + draft->dense_params + draft->expert_params) +
-         draft_projection_params;
+  return draft ? draft->Params() + draft_projection_params : 0;
 }
 
 Result<ModelAnatomy> DescribeModel(const ModelConfig& model) { return Describer(model).Describe(); }

@@ -51,6 +51,9 @@ struct LayerGroup {
   double dense_params = 0;   // feed-forward without routed experts: dense, shared, router
   double expert_params = 0;  // all routed experts
 
+  // Of all its layers.
+  double Params() const;
+
   // Alike but for the number of layers.
   bool SameKind(const LayerGroup& o) const;
 };
