@@ -18,12 +18,12 @@ namespace {
 
 using Latency = double WorkerRow::*;
 
-// The best rows of a pool, one for each layout. `strict`: below the target, not at it.
+// The best rows of a pool, one for each layout.
 std::vector<StaticRow> BestOfPool(std::vector<StaticRow> rows, Latency latency, double target,
-                                  bool strict, std::size_t top_n, const char* what,
+                                  Behaviour behaviour, std::size_t top_n, const char* what,
                                   std::vector<std::string>& notes) {
   const auto meets = [&](const StaticRow& row) {
-    return strict ? row.*latency < target : row.*latency <= target;
+    return PoolMeets(row.*latency, target, behaviour);
   };
   const auto by_rate = [](const StaticRow& a, const StaticRow& b) {
     if (a.seq_s_gpu != b.seq_s_gpu) return a.seq_s_gpu > b.seq_s_gpu;
@@ -61,21 +61,9 @@ Result<TaskTable> RunAutoscale(const ResolvedTask& resolved, const AutoscaleOpti
   const DisaggregatedSearchOptions search = DisaggregatedOptionsOf(resolved);
   const ResolvedRole& prefill_role = resolved.primary();
   const ResolvedRole& decode_role = resolved.decode();
-  std::vector<std::int64_t> prefill_batches;
-  for (std::int64_t b = 1; b <= std::max<std::int64_t>(search.prefill_max_batch, 1); ++b) {
-    prefill_batches.push_back(b);
-  }
-  EvaluationOptions evaluation;
-  evaluation.memory_fraction = search.memory_fraction;
-  evaluation.max_seq_len = search.max_seq_len;
-  evaluation.latency_correction = search.prefill_latency_correction;
-  PoolRows prefill =
-      EvaluatePool(prefill_role.layouts, prefill_role.workers->Source(), task.workload,
-                   StaticMode::kContext, prefill_batches, evaluation, 0, task.behaviour);
-  evaluation.latency_correction = search.decode_latency_correction;
-  PoolRows decode = EvaluatePool(decode_role.layouts, decode_role.workers->Source(), task.workload,
-                                 StaticMode::kGeneration, DecodeBatches(search.decode_max_batch),
-                                 evaluation, search.speculation.accepted, task.behaviour);
+  auto [prefill, decode] =
+      EvaluatePools(prefill_role.layouts, prefill_role.workers->Source(), decode_role.layouts,
+                    decode_role.workers->Source(), task.workload, search, task.behaviour);
   TaskTable table;
   table.notes = resolved.notes;
   table.tally = prefill.tally;
@@ -92,9 +80,9 @@ Result<TaskTable> RunAutoscale(const ResolvedTask& resolved, const AutoscaleOpti
   for (StaticRow& row : prefill.rows) row.ttft *= search.factors.ttft_queueing;
   double tpot = options.tpot.value_or(task.tpot);
   if (reference && !options.tpot && task.pareto_sweep) tpot = TpotSweep().back();
-  const auto prefills = BestOfPool(std::move(prefill.rows), &WorkerRow::ttft, task.ttft, reference,
-                                   options.top_n, "prefill", table.notes);
-  const auto decodes = BestOfPool(std::move(decode.rows), &WorkerRow::tpot, tpot, reference,
+  const auto prefills = BestOfPool(std::move(prefill.rows), &WorkerRow::ttft, task.ttft,
+                                   task.behaviour, options.top_n, "prefill", table.notes);
+  const auto decodes = BestOfPool(std::move(decode.rows), &WorkerRow::tpot, tpot, task.behaviour,
                                   options.top_n, "decode", table.notes);
   std::vector<DisaggregatedRow> rows;
   for (const StaticRow& p : prefills) {

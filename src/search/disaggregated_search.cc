@@ -60,12 +60,11 @@ WorkerMatch MatchWorkers(const StaticRow& prefill, const StaticRow& decode,
   return best;
 }
 
-DisaggregatedSearchResult SearchDisaggregated(
-    std::span<const ParallelLayout> prefill_layouts, const WorkerSource& prefill_source,
-    std::span<const ParallelLayout> decode_layouts, const WorkerSource& decode_source,
-    const Workload& workload, std::span<const LatencyTarget> targets,
-    const DisaggregatedSearchOptions& options, Behaviour behaviour) {
-  DisaggregatedSearchResult result;
+BothPools EvaluatePools(std::span<const ParallelLayout> prefill_layouts,
+                        const WorkerSource& prefill_source,
+                        std::span<const ParallelLayout> decode_layouts,
+                        const WorkerSource& decode_source, const Workload& workload,
+                        const DisaggregatedSearchOptions& options, Behaviour behaviour) {
   std::vector<std::int64_t> prefill_batches;
   for (std::int64_t b = 1; b <= std::max<std::int64_t>(options.prefill_max_batch, 1); ++b) {
     prefill_batches.push_back(b);
@@ -74,12 +73,24 @@ DisaggregatedSearchResult SearchDisaggregated(
   evaluation.memory_fraction = options.memory_fraction;
   evaluation.max_seq_len = options.max_seq_len;
   evaluation.latency_correction = options.prefill_latency_correction;
-  PoolRows prefill = EvaluatePool(prefill_layouts, prefill_source, workload, StaticMode::kContext,
-                                  prefill_batches, evaluation, 0, behaviour);
+  BothPools pools;
+  pools.prefill = EvaluatePool(prefill_layouts, prefill_source, workload, StaticMode::kContext,
+                               prefill_batches, evaluation, 0, behaviour);
   evaluation.latency_correction = options.decode_latency_correction;
-  PoolRows decode = EvaluatePool(decode_layouts, decode_source, workload, StaticMode::kGeneration,
-                                 DecodeBatches(options.decode_max_batch), evaluation,
-                                 options.speculation.accepted, behaviour);
+  pools.decode = EvaluatePool(decode_layouts, decode_source, workload, StaticMode::kGeneration,
+                              DecodeBatches(options.decode_max_batch), evaluation,
+                              options.speculation.accepted, behaviour);
+  return pools;
+}
+
+DisaggregatedSearchResult SearchDisaggregated(
+    std::span<const ParallelLayout> prefill_layouts, const WorkerSource& prefill_source,
+    std::span<const ParallelLayout> decode_layouts, const WorkerSource& decode_source,
+    const Workload& workload, std::span<const LatencyTarget> targets,
+    const DisaggregatedSearchOptions& options, Behaviour behaviour) {
+  DisaggregatedSearchResult result;
+  auto [prefill, decode] = EvaluatePools(prefill_layouts, prefill_source, decode_layouts,
+                                         decode_source, workload, options, behaviour);
   result.prefill_tally = prefill.tally;
   result.decode_tally = decode.tally;
   for (const PoolRows* pool : {&prefill, &decode}) {
@@ -128,10 +139,6 @@ DisaggregatedSearchResult SearchDisaggregated(
   };
 
   const bool reference = behaviour == Behaviour::kReference;
-  // A target that is just met is met; the reference's pools must stay below it.
-  const auto below = [&](double value, double limit) {
-    return reference ? value < limit : value <= limit;
-  };
 
   struct Chosen {
     std::uint32_t prefill, decode;
@@ -150,7 +157,7 @@ DisaggregatedSearchResult SearchDisaggregated(
   for (const LatencyTarget& target : targets) {
     std::vector<std::uint32_t> prefills;
     for (const std::uint32_t i : by_rate) {
-      if (below(prefill.rows[i].ttft, target.ttft)) prefills.push_back(i);
+      if (PoolMeets(prefill.rows[i].ttft, target.ttft, behaviour)) prefills.push_back(i);
       if (prefills.size() == kPrefillChoices) break;
     }
     if (prefills.empty()) continue;
@@ -159,7 +166,7 @@ DisaggregatedSearchResult SearchDisaggregated(
     for (const auto& [parallel, members] : groups) {
       std::vector<std::uint32_t> decodes;
       for (const std::uint32_t i : members) {
-        if (decode.rows[i].tpot > 0 && below(decode.rows[i].tpot, target.tpot)) {
+        if (decode.rows[i].tpot > 0 && PoolMeets(decode.rows[i].tpot, target.tpot, behaviour)) {
           decodes.push_back(i);
         }
       }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "search/candidates.h"
+#include "search/pool_rows.h"
 #include "search/search_result.h"
 #include "search/worker_source.h"
 #include "serving/disaggregated.h"
@@ -56,6 +57,16 @@ DisaggregatedSearchResult SearchDisaggregated(
     std::span<const ParallelLayout> decode_layouts, const WorkerSource& decode_source,
     const Workload& workload, std::span<const LatencyTarget> targets,
     const DisaggregatedSearchOptions& options, Behaviour behaviour);
+
+// Every prefill and every decode worker that the options allow, each on its own.
+struct BothPools {
+  PoolRows prefill, decode;
+};
+BothPools EvaluatePools(std::span<const ParallelLayout> prefill_layouts,
+                        const WorkerSource& prefill_source,
+                        std::span<const ParallelLayout> decode_layouts,
+                        const WorkerSource& decode_source, const Workload& workload,
+                        const DisaggregatedSearchOptions& options, Behaviour behaviour);
 
 // Worker counts (prefill, decode) with the best rate per GPU; zeros when no allowed size exists.
 struct WorkerMatch {

@@ -135,7 +135,7 @@ class PoolsBehindEncoders {
       std::vector<std::uint32_t> decodes;
       for (const std::uint32_t i : members) {
         const double tpot = decode_->rows[i].tpot;
-        if (tpot > 0 && Below(tpot, target.tpot)) decodes.push_back(i);
+        if (tpot > 0 && PoolMeets(tpot, target.tpot, task_->task.behaviour)) decodes.push_back(i);
       }
       Descending(decodes, task_->task.behaviour,
                  [&](std::uint32_t i) { return decode_->rows[i].seq_s_gpu; });
@@ -165,10 +165,6 @@ class PoolsBehindEncoders {
   };
 
   bool reference() const { return task_->task.behaviour == Behaviour::kReference; }
-  // A target that is just met is met; the reference's pools must stay below it.
-  bool Below(double value, double limit) const {
-    return reference() ? value < limit : value <= limit;
-  }
 
   EncodeStage StageFor(const Combination& c, std::int64_t workers) const {
     EncodeStage stage;
@@ -207,7 +203,8 @@ class PoolsBehindEncoders {
       if (encode_ms >= target.ttft) continue;
       std::vector<std::uint32_t> prefills;
       for (const std::uint32_t i : by_rate_) {
-        if (Below(prefill_->rows[i].ttft, target.ttft - encode_ms)) prefills.push_back(i);
+        if (PoolMeets(prefill_->rows[i].ttft, target.ttft - encode_ms, task_->task.behaviour))
+          prefills.push_back(i);
         if (prefills.size() == kPrefillChoices) break;
       }
       for (const std::uint32_t d : decodes) {
@@ -284,22 +281,9 @@ Result<TaskTable> SearchPoolsBehindEncoders(const ResolvedTask& task,
   IC_ASSIGN(const std::vector<LatencyTarget> targets, TargetsOf(task.task));
   const DisaggregatedSearchOptions options = DisaggregatedOptionsOf(task);
   const Behaviour behaviour = task.task.behaviour;
-  EvaluationOptions evaluation;
-  evaluation.memory_fraction = options.memory_fraction;
-  evaluation.max_seq_len = options.max_seq_len;
-  evaluation.latency_correction = options.prefill_latency_correction;
-  std::vector<std::int64_t> batches;
-  for (std::int64_t b = 1; b <= std::max<std::int64_t>(options.prefill_max_batch, 1); ++b) {
-    batches.push_back(b);
-  }
-  PoolRows prefill =
-      EvaluatePool(task.primary().layouts, task.primary().workers->Source(), task.task.workload,
-                   StaticMode::kContext, batches, evaluation, 0, behaviour);
-  evaluation.latency_correction = options.decode_latency_correction;
-  const PoolRows decode =
-      EvaluatePool(task.decode().layouts, task.decode().workers->Source(), task.task.workload,
-                   StaticMode::kGeneration, DecodeBatches(options.decode_max_batch), evaluation,
-                   options.speculation.accepted, behaviour);
+  auto [prefill, decode] =
+      EvaluatePools(task.primary().layouts, task.primary().workers->Source(), task.decode().layouts,
+                    task.decode().workers->Source(), task.task.workload, options, behaviour);
   if (prefill.rows.empty())
     return std::unexpected(NothingFound(prefill.tally, "prefill workers", task.task.behaviour));
   if (decode.rows.empty())

@@ -90,6 +90,30 @@ Status Explain(const EstimateRequest& request, const Worker& worker, ExplainWork
   return {};
 }
 
+// The phases of both pools.
+Status ExplainPools(const EstimateRequest& request, const Worker& prefill,
+                    double prefill_correction, const Worker& decode, double decode_correction,
+                    PointEstimate& out) {
+  const auto explain_prefill = [&](const Worker& w, std::vector<EstimatePhase>& phases) {
+    return ExplainBatch(w, request.workload,
+                        {.batch = *request.prefill.batch,
+                         .mode = StaticMode::kContext,
+                         .correction = prefill_correction,
+                         .context = "prefill"},
+                        phases);
+  };
+  const auto explain_decode = [&](const Worker& w, std::vector<EstimatePhase>& phases) {
+    return ExplainBatch(w, request.workload,
+                        {.batch = *request.decode.batch,
+                         .mode = StaticMode::kGeneration,
+                         .correction = decode_correction,
+                         .generation = "decode"},
+                        phases);
+  };
+  IC_RETURN_IF_ERROR(Explain(request, prefill, explain_prefill, out));
+  return Explain(request, decode, explain_decode, out);
+}
+
 Result<PointEstimate> EstimateAggregated(const EstimateRequest& request,
                                          std::shared_ptr<const ModelConfig> model,
                                          const Speculation& speculation, Workbench& bench) {
@@ -230,24 +254,8 @@ Result<PointEstimate> EstimateDisaggregated(const EstimateRequest& request,
       ComposeDisaggregated(p, d, *request.prefill.workers, *request.decode.workers, factors);
   if (reference) RoundColumns(row);
 
-  const auto explain_prefill = [&](const Worker& w, std::vector<EstimatePhase>& phases) {
-    return ExplainBatch(w, request.workload,
-                        {.batch = *request.prefill.batch,
-                         .mode = StaticMode::kContext,
-                         .correction = defaults.prefill_latency_correction,
-                         .context = "prefill"},
-                        phases);
-  };
-  const auto explain_decode = [&](const Worker& w, std::vector<EstimatePhase>& phases) {
-    return ExplainBatch(w, request.workload,
-                        {.batch = *request.decode.batch,
-                         .mode = StaticMode::kGeneration,
-                         .correction = defaults.decode_latency_correction,
-                         .generation = "decode"},
-                        phases);
-  };
-  IC_RETURN_IF_ERROR(Explain(request, *prefill.worker, explain_prefill, out));
-  IC_RETURN_IF_ERROR(Explain(request, *decode.worker, explain_decode, out));
+  IC_RETURN_IF_ERROR(ExplainPools(request, *prefill.worker, defaults.prefill_latency_correction,
+                                  *decode.worker, defaults.decode_latency_correction, out));
   const double prefill_ms = p.encoder_latency + p.context_latency;
   const double total_ms = prefill_ms + d.generation_latency;
   SetPower(
@@ -326,24 +334,8 @@ Status ExplainBehindEncoders(const EstimateRequest& request, const Task& task, P
     };
     return Explain(request, *out.workers.front(), steps, out);
   }
-  const auto prefill = [&](const Worker& w, std::vector<EstimatePhase>& phases) {
-    return ExplainBatch(w, request.workload,
-                        {.batch = *request.prefill.batch,
-                         .mode = StaticMode::kContext,
-                         .correction = task.disagg.prefill_latency_correction,
-                         .context = "prefill"},
-                        phases);
-  };
-  const auto decode = [&](const Worker& w, std::vector<EstimatePhase>& phases) {
-    return ExplainBatch(w, request.workload,
-                        {.batch = *request.decode.batch,
-                         .mode = StaticMode::kGeneration,
-                         .correction = task.disagg.decode_latency_correction,
-                         .generation = "decode"},
-                        phases);
-  };
-  IC_RETURN_IF_ERROR(Explain(request, *out.workers.front(), prefill, out));
-  return Explain(request, *out.workers.back(), decode, out);
+  return ExplainPools(request, *out.workers.front(), task.disagg.prefill_latency_correction,
+                      *out.workers.back(), task.disagg.decode_latency_correction, out);
 }
 
 Result<PointEstimate> EstimateBehindEncoders(const EstimateRequest& request,
@@ -361,7 +353,6 @@ Result<PointEstimate> EstimateBehindEncoders(const EstimateRequest& request,
   const EncoderPoint encoder{request.encoder_tp, request.encoder_batch.value_or(1),
                              request.encoder_workers.value_or(1), request.language_workers};
   Result<TaskPoint> point = Fail(ErrorKind::kInternal, "");
-  double coverage = 0;
   if (request.mode == EstimateMode::kDisagg) {
     IC_RETURN_IF_ERROR(CheckPoolSizes(request));
     IC_ASSIGN(const ParallelLayout p,
@@ -377,7 +368,6 @@ Result<PointEstimate> EstimateBehindEncoders(const EstimateRequest& request,
     IC_ASSIGN(const ParallelLayout layout, WithExpertWidth(request.layout, model));
     point = EvaluateAggregatedPoint(resolved, {layout, request.batch, request.ctx_tokens, encoder},
                                     bench);
-    if (point) coverage = point->row.aggregated()->power_coverage;
   }
   if (!point) return std::unexpected(point.error());
   PointEstimate out;
@@ -386,9 +376,10 @@ Result<PointEstimate> EstimateBehindEncoders(const EstimateRequest& request,
   if (request.mode == EstimateMode::kDisagg && resolved.task.decode.version != out.version) {
     out.version += "-" + *resolved.task.decode.version;
   }
-  const double power = request.mode == EstimateMode::kDisagg ? point->row.disaggregated()->power_w
-                                                             : point->row.aggregated()->power_w;
-  SetPower(out, power, coverage);
+  // Nothing tells how much of the pools' steps was measured with its power.
+  if (const AggregatedRow* row = point->row.aggregated()) {
+    SetPower(out, row->power_w, row->power_coverage);
+  }
   out.workers = std::move(point->workers);
   out.row = std::move(point->row);
   IC_RETURN_IF_ERROR(ExplainBehindEncoders(request, resolved.task, out));

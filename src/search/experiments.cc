@@ -40,7 +40,7 @@ Result<PickResult> PickFrom(const ResolvedTask& resolved, TaskTable& table,
   const RowPicker picker = PickerOf(task, options);
   IC_ASSIGN(PickResult pick, picker(figures, constraint, options.top_n));
   if (options.score == ScoredBy::kClosedLoop && task.behaviour == Behaviour::kNative) {
-    IC_RETURN_IF_ERROR(Rescore(resolved, constraint, options.top_n, picker, table, pick));
+    IC_RETURN_IF_ERROR(Rescore(resolved, constraint, options.top_n, picker, figures, table, pick));
   }
   return pick;
 }

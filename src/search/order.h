@@ -23,6 +23,11 @@ bool BetterAmongEquals(const Row& a, const Row& b) {
   return a.num_total_gpus < b.num_total_gpus;
 }
 
+// A pool's target that is just met is met; the reference's pools must stay below it.
+inline bool PoolMeets(double value, double limit, Behaviour behaviour) {
+  return behaviour == Behaviour::kReference ? value < limit : value <= limit;
+}
+
 // Positions by `key`, descending; natively equals stay in order.
 template <typename Key>
 void Descending(std::vector<std::uint32_t>& items, Behaviour behaviour, const Key& key) {

@@ -36,13 +36,6 @@ std::vector<Pick> Front(std::span<const PickRow> rows, std::span<const Pick> pic
   return front;
 }
 
-double ClusterValue(const PickRow& row, std::int64_t total_gpus) {
-  if (total_gpus <= 0) return row.tokens_s_gpu;
-  const std::int64_t replicas = row.num_total_gpus > 0 ? total_gpus / row.num_total_gpus : 0;
-  return row.tokens_s_gpu * static_cast<double>(replicas) *
-         static_cast<double>(row.num_total_gpus) / static_cast<double>(total_gpus);
-}
-
 // The best pick of each group, groups in ascending order of their text. `better(a, b)`: a strictly
 // before b; the first of equals stays.
 template <typename Better>
@@ -71,6 +64,13 @@ std::vector<Pick> Meeting(std::span<const PickRow> rows, std::span<const Pick> p
 }
 
 }  // namespace
+
+double ClusterValue(const PickRow& row, std::int64_t total_gpus) {
+  if (total_gpus <= 0) return row.tokens_s_gpu;
+  const std::int64_t replicas = row.num_total_gpus > 0 ? total_gpus / row.num_total_gpus : 0;
+  return row.tokens_s_gpu * static_cast<double>(replicas) *
+         static_cast<double>(row.num_total_gpus) / static_cast<double>(total_gpus);
+}
 
 PickResult PickForCluster(std::span<const PickRow> rows, std::int64_t total_gpus,
                           const Constraint& c, std::size_t top_n, Behaviour behaviour) {

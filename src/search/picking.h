@@ -47,6 +47,10 @@ struct PickResult {
   bool exceeded = false;    // no row meets the constraint: the nearest ones are shown
 };
 
+// Throughput of as many replicas of a row as fit, per GPU of a cluster of `total_gpus`, idle ones
+// included; 0 or less: no cluster, the row's own.
+double ClusterValue(const PickRow& row, std::int64_t total_gpus);
+
 // For a cluster of `total_gpus` (0 or less: no cluster): highest throughput per cluster GPU.
 PickResult PickForCluster(std::span<const PickRow> rows, std::int64_t total_gpus,
                           const Constraint& constraint, std::size_t top_n, Behaviour behaviour);

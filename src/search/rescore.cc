@@ -190,15 +190,8 @@ void Climb(const LayoutJob& job, const Targets& targets, LayoutRunner& runner, T
   }
 }
 
-double ClusterValue(const PickRow& row, std::int64_t total_gpus) {
-  if (total_gpus <= 0 || row.num_total_gpus <= 0) return row.tokens_s_gpu;
-  const std::int64_t used = total_gpus / row.num_total_gpus * row.num_total_gpus;
-  return row.tokens_s_gpu * static_cast<double>(used) / static_cast<double>(total_gpus);
-}
-
-std::map<std::string, LayoutJob> JobsOf(const std::vector<PickRow>& rows, const Task& task,
-                                        const PickResult& shown, const PickResult& wide,
-                                        std::size_t top_n) {
+std::map<std::string, LayoutJob> JobsOf(std::span<const PickRow> rows, const Task& task,
+                                        const PickResult& wide, std::size_t top_n) {
   const Targets targets = TargetsOf(task);
   const auto limited = [&](const PickRow& row) {
     return targets.request_latency ? row.request_latency / *targets.request_latency
@@ -230,7 +223,7 @@ std::map<std::string, LayoutJob> JobsOf(const std::vector<PickRow>& rows, const 
   }
   // The front, smallest load first, while there is work left.
   std::vector<std::uint32_t> front;
-  for (const Pick& p : shown.front) front.push_back(p.row);
+  for (const Pick& p : wide.front) front.push_back(p.row);
   std::ranges::stable_sort(front, {}, [&](std::uint32_t i) { return rows[i].concurrency; });
   double requests = 0;
   for (const std::uint32_t i : front) {
@@ -247,7 +240,6 @@ Result<PickResult> PickScored(const TaskTable& table, const Targets& targets,
                               const Constraint& constraint, std::size_t top_n,
                               const RowPicker& picker) {
   std::vector<std::uint32_t> scored, meeting;
-  std::vector<PickRow> rows;
   for (std::uint32_t i = 0; i < table.rows.size(); ++i) {
     if (!table.rows[i].score) continue;
     scored.push_back(i);
@@ -256,7 +248,7 @@ Result<PickResult> PickScored(const TaskTable& table, const Targets& targets,
   // Positions among `chosen` become positions in the table.
   const auto pick = [&](const std::vector<std::uint32_t>& chosen, const Constraint& c,
                         std::size_t n) -> Result<PickResult> {
-    rows.clear();
+    std::vector<PickRow> rows;
     for (const std::uint32_t i : chosen) rows.push_back(PickRowOf(table.rows[i]));
     IC_ASSIGN(PickResult result, picker(rows, c, n));
     for (auto* picks : {&result.best, &result.front}) {
@@ -294,16 +286,18 @@ Result<PickResult> PickScored(const TaskTable& table, const Targets& targets,
   return out;
 }
 
-}  // namespace
-
+// The closed loop knows neither encoders nor attention/feed-forward disaggregation.
 bool CanBeRun(const TaskRow& row) {
   if (row.encoders || row.afd() != nullptr) return false;
   if (const AggregatedRow* a = row.aggregated()) return !(a->encoder_latency > 0);
   return !(row.disaggregated()->encoder_latency > 0);
 }
 
+}  // namespace
+
 Status Rescore(const ResolvedTask& task, const Constraint& constraint, std::size_t top_n,
-               const RowPicker& picker, TaskTable& table, PickResult& pick) {
+               const RowPicker& picker, std::span<const PickRow> rows, TaskTable& table,
+               PickResult& pick) {
   if (table.rows.empty()) return {};
   if (!CanBeRun(table.rows.front())) {
     table.notes.push_back(fmt::format(
@@ -311,16 +305,12 @@ Status Rescore(const ResolvedTask& task, const Constraint& constraint, std::size
         table.rows.front().afd() != nullptr ? ToString(ServingMode::kAfd) : "image encoders"));
     return {};
   }
-  std::vector<PickRow> rows;
-  rows.reserve(table.rows.size());
-  for (const TaskRow& row : table.rows) rows.push_back(PickRowOf(row));
   Constraint loose = constraint;
   loose.strict = false;
   IC_ASSIGN(const PickResult wide, picker(rows, loose, top_n + kSpareLayouts));
-  IC_ASSIGN(const PickResult all, picker(rows, loose, 0));
 
   const Targets targets = TargetsOf(task.task);
-  std::map<std::string, LayoutJob> jobs = JobsOf(rows, task.task, all, wide, top_n);
+  std::map<std::string, LayoutJob> jobs = JobsOf(rows, task.task, wide, top_n);
   WorkerMap workers;
   for (const std::shared_ptr<const Worker>& worker : table.workers) {
     workers.emplace(&worker->identity(), worker);

@@ -28,18 +28,16 @@ struct EnumNames<ScoredBy> {
   static constexpr std::array<std::string_view, 2> kNames = {"formula", "closed-loop"};
 };
 
-// Picks at most `top_n` of `rows`: for a cluster, for a load.
+// Picks at most `top_n` of `rows`: for a cluster, for a load. The front does not depend on `top_n`.
 using RowPicker = std::function<Result<PickResult>(
     std::span<const PickRow> rows, const Constraint& constraint, std::size_t top_n)>;
 
-// Scores rows of `table` (their `score`) and replaces `pick` by one among them. Targets are the
-// task's: first token and time per token, or request latency. Where no row can be run (attention/
-// feed-forward disaggregation, images, whole forward passes) everything stays as it is, and a note
-// of the table says so. Errors of the picker.
+// `rows`: the formula's figures of the table. Scores rows of `table` (their `score`) and replaces
+// `pick` by one among them. Targets are the task's: first token and time per token, or request
+// latency. Where no row can be run (attention/ feed-forward disaggregation, images, whole forward
+// passes) everything stays as it is, and a note of the table says so. Errors of the picker.
 Status Rescore(const ResolvedTask& task, const Constraint& constraint, std::size_t top_n,
-               const RowPicker& picker, TaskTable& table, PickResult& pick);
-
-// Whether the closed loop can run a row: no encoders, no attention/feed-forward disaggregation.
-bool CanBeRun(const TaskRow& row);
+               const RowPicker& picker, std::span<const PickRow> rows, TaskTable& table,
+               PickResult& pick);
 
 }  // namespace infercast

@@ -49,6 +49,10 @@ std::optional<std::int64_t> RecipeBudget(const RecipeSubject& s) {
 
 }  // namespace
 
+std::int64_t PrefillPoolBudget(Backend backend) {
+  return backend == Backend::kSglang ? 16384 : 8192;
+}
+
 BatchPolicy DefaultBatchPolicy(Backend backend, const SystemSpec& system, std::int64_t concurrency,
                                std::int64_t isl) {
   BatchPolicy policy;

@@ -52,6 +52,9 @@ struct BatchPolicy {
 BatchPolicy DefaultBatchPolicy(Backend backend, const SystemSpec& system, std::int64_t concurrency,
                                std::int64_t isl);
 
+// Tokens of a step of a worker that only prefills.
+std::int64_t PrefillPoolBudget(Backend backend);
+
 // Launch flags that the public nightly benchmark's recipes set for a model (matched by its usual
 // name), beyond the defaults. `note` tells what was set, empty when nothing was.
 struct RecipeSubject {

@@ -12,7 +12,7 @@ BatchPolicy PolicyOf(const ReplicaSpec& replica, std::int64_t concurrency, std::
   const Backend backend = replica.worker->backend();
   BatchPolicy policy = DefaultBatchPolicy(backend, replica.worker->system(), concurrency, isl);
   if (replica.disaggregated()) {
-    policy.token_budget = backend == Backend::kSglang ? 16384 : 8192;
+    policy.token_budget = PrefillPoolBudget(backend);
   } else if (replica.ctx_tokens) {
     // The budget holds the decodes of the step as well, except where prompts run alone.
     policy.token_budget = *replica.ctx_tokens;

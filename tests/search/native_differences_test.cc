@@ -6,7 +6,8 @@
 //   Tokens per second of aggregated rows       NativeDifferences.EveryOutputTokenCounts,
 //                                              NativeRuns.SingleOutputTokensHaveARate
 //   Per-GPU rates under context parallelism    NativeDifferences.RanksThatSplitAContextAreGpus
-//   Workers without room for their KV cache    NativeRuns.EveryProposedWorkerHoldsItsKvCache
+//   (no line: in both behaviours no worker is proposed whose KV cache has no room)
+//                                              NativeRuns.EveryProposedWorkerHoldsItsKvCache
 //   Disaggregated search: composition          NativeDifferences.PoolsAreComposedOfExactRows
 //   Disaggregated search: ties                 NativeDifferences.AmongEqualPairsTheFasterOneWins
 //   Disaggregated search: KV length given      NativeDifferences.DecodeWorkersReserveTheKvLength

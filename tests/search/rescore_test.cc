@@ -96,7 +96,7 @@ TEST_F(Rescored, ShownRowsMeetTheTargetsByTheirRuns) {
           last = picked.pick.tokens_s_gpu_cluster;
         }
         EXPECT_LE(picked.pick.tokens_s_gpu_cluster, picked.row.score->tokens_s_gpu * (1 + 1e-12));
-        EXPECT_GE(picked.row.score->ttft_p99, picked.row.score->ttft * 0.5);
+        EXPECT_GE(picked.row.score->ttft_p99, picked.row.score->ttft);
       }
       for (const PickedRow& picked : experiment.front) EXPECT_TRUE(picked.row.score);
     }
@@ -151,12 +151,15 @@ TEST_F(Rescored, ATargetOfTheFirstTokenIsOneOfTheRun) {
   const ExperimentsResult runs = Run(request);
   request.score = ScoredBy::kFormula;
   const ExperimentsResult formula = Run(request);
-  for (std::size_t e = 0; e < runs.results.size(); ++e) {
-    if (runs.results[e].exceeded) continue;
-    for (const PickedRow& picked : runs.results[e].best) {
+  int kept = 0;
+  for (const ExperimentResult& experiment : runs.results) {
+    if (experiment.exceeded) continue;
+    for (const PickedRow& picked : experiment.best) {
       EXPECT_LE(PickRowOf(picked.row).ttft, 500);
+      ++kept;
     }
   }
+  EXPECT_GT(kept, 0);
   ASSERT_FALSE(formula.results.empty());
   const PickedRow& first = formula.results.front().best.front();
   EXPECT_FALSE(first.row.score);
@@ -171,6 +174,7 @@ TEST_F(Rescored, WhatMissesEveryTargetIsShownNearestFirst) {
   const ExperimentsResult result = Run(request);
   ASSERT_EQ(result.results.size(), 1U);
   EXPECT_TRUE(result.results[0].exceeded);
+  ASSERT_GT(result.results[0].best.size(), 1U);
   double last = 0;
   for (const PickedRow& picked : result.results[0].best) {
     ASSERT_TRUE(picked.row.score);
@@ -187,7 +191,9 @@ TEST_F(Rescored, ALoadIsServedByWhatRunsSay) {
   RunRequest request = Request(Backend::kVllm);
   const auto result = RunRecommend(request, {.request_rate = 20}, false, *bench_);
   ASSERT_TRUE(result) << result.error().message;
+  ASSERT_FALSE(result->results.empty());
   for (const ExperimentResult& experiment : result->results) {
+    ASSERT_FALSE(experiment.best.empty()) << experiment.name;
     for (const PickedRow& picked : experiment.best) {
       ASSERT_TRUE(picked.row.score);
       EXPECT_GE(picked.row.score->seq_s * static_cast<double>(picked.pick.replicas_needed), 20);
@@ -200,7 +206,9 @@ TEST_F(Rescored, ReferenceBehaviourKeepsTheFormula) {
   RunRequest request = Request(Backend::kTrtllm);
   request.behaviour = Behaviour::kReference;
   const ExperimentsResult result = Run(request);
+  ASSERT_FALSE(result.outcomes.empty());
   for (const ExperimentOutcome& outcome : result.outcomes) {
+    ASSERT_FALSE(outcome.table.rows.empty()) << outcome.name;
     for (const TaskRow& row : outcome.table.rows) EXPECT_FALSE(row.score);
   }
 }
