@@ -305,9 +305,13 @@ std::string WithoutPythonWords(std::string_view text) {
   return out;
 }
 
-void Collect(const json& document, std::vector<MeasuredPoint>& points) {
+// Results may stand in lists, which no tool nests deep; of a hostile file the rest is left out.
+constexpr int kMostNesting = 16;
+
+void Collect(const json& document, std::vector<MeasuredPoint>& points, int nesting = 0) {
   if (document.is_array()) {
-    for (const json& part : document) Collect(part, points);
+    if (nesting == kMostNesting) return;
+    for (const json& part : document) Collect(part, points, nesting + 1);
     return;
   }
   if (!document.is_object()) return;

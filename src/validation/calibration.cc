@@ -13,25 +13,22 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// exp of the shrunk median of log ratios; 1 for none.
-double FactorOf(std::vector<double> logs) {
-  if (logs.empty()) return 1;
-  std::ranges::sort(logs);
-  const std::size_t n = logs.size();
-  const double median = n % 2 == 1 ? logs[n / 2] : 0.5 * (logs[n / 2 - 1] + logs[n / 2]);
-  return std::exp(median * static_cast<double>(n) / static_cast<double>(n + 1));
-}
-
-std::optional<double> LogRatio(double measured, double predicted) {
-  if (!(measured > 0 && predicted > 0)) return std::nullopt;
-  return std::log(measured / predicted);
-}
-
 double Median(std::vector<double> v) {
   if (v.empty()) return 0;
   std::ranges::sort(v);
   const std::size_t n = v.size();
   return n % 2 == 1 ? v[n / 2] : 0.5 * (v[n / 2 - 1] + v[n / 2]);
+}
+
+// exp of the shrunk median of log ratios; 1 for none.
+double FactorOf(std::vector<double> logs) {
+  const double n = static_cast<double>(logs.size());
+  return std::exp(Median(std::move(logs)) * n / (n + 1));
+}
+
+std::optional<double> LogRatio(double measured, double predicted) {
+  if (!(measured > 0 && predicted > 0)) return std::nullopt;
+  return std::log(measured / predicted);
 }
 
 double Mean(const std::vector<double>& v) {
@@ -104,7 +101,11 @@ std::string CalibrationFamily::Text() const {
 }
 
 CalibrationProfile Calibrate(const std::vector<CalibrationSample>& samples) {
-  const std::vector<FactorPair> left_out = LeaveOneOutFactors(samples);
+  return Calibrate(samples, LeaveOneOutFactors(samples));
+}
+
+CalibrationProfile Calibrate(const std::vector<CalibrationSample>& samples,
+                             std::span<const FactorPair> left_out) {
   CalibrationProfile profile;
   for (const auto& [family, members] : Group(samples)) {
     CalibrationFactor f;
@@ -254,9 +255,12 @@ Result<CalibrationProfile> ProfileFromJson(std::string_view text) {
           !(*it)[1].is_number()) {
         return false;
       }
-      low = (*it)[0].get<std::int64_t>();
-      high = (*it)[1].get<std::int64_t>();
-      return low <= high;
+      constexpr double kMost = 9007199254740992;  // beyond it no number of tokens is meant
+      const double from = (*it)[0].get<double>(), to = (*it)[1].get<double>();
+      if (!(from >= 0 && from <= to && to <= kMost)) return false;
+      low = static_cast<std::int64_t>(from);
+      high = static_cast<std::int64_t>(to);
+      return true;
     };
     if (!range("isl", f.min_isl, f.max_isl) || !range("osl", f.min_osl, f.max_osl) ||
         !range("concurrency", f.min_concurrency, f.max_concurrency)) {

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,6 +62,9 @@ struct FactorPair {
   double ttft = 1, tpot = 1;
 };
 std::vector<FactorPair> LeaveOneOutFactors(const std::vector<CalibrationSample>& samples);
+// Calibrate, where these are known already.
+CalibrationProfile Calibrate(const std::vector<CalibrationSample>& samples,
+                             std::span<const FactorPair> left_out);
 
 // What a forecast is asked for.
 struct CalibrationQuery {

@@ -56,8 +56,8 @@ CalibrationRun CalibrateRows(std::span<const ValidatedRow> rows) {
   }
   CalibrationRun run;
   run.points = static_cast<std::int64_t>(samples.size());
-  run.profile = Calibrate(samples);
   const std::vector<FactorPair> factors = LeaveOneOutFactors(samples);
+  run.profile = Calibrate(samples, factors);
   std::vector<double> ttft, tpot, ttft_left, tpot_left;
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const CalibrationSample& s = samples[i];

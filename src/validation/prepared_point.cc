@@ -116,9 +116,7 @@ PreparedPoint PointOf(std::size_t index, const RepairedPoint& r, const Subject& 
                     "requests at once",
                     concurrency - 1, concurrency));
   }
-  if (r.disaggregated) {
-    out.policy.token_budget = subject.backend == Backend::kSglang ? 16384 : 8192;
-  }
+  if (r.disaggregated) out.policy.token_budget = PrefillPoolBudget(subject.backend);
   if (!flags.empty() && !r.disaggregated) out.notes.push_back("benchmark recipe: " + flags);
   out.load.isl = isl;
   out.load.osl = *r.point.osl;

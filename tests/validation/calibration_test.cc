@@ -96,6 +96,7 @@ TEST(Calibration, ForeignOrDamagedProfilesAreRefused) {
   EXPECT_FALSE(broken("\"schema_version\": 1", "\"schema_version\": 2"));
   EXPECT_FALSE(broken("\"ttft_factor\": ", "\"ttft_factor\": -"));
   EXPECT_FALSE(broken("\"isl\"", "\"lsi\""));
+  EXPECT_FALSE(broken("\"isl\": [", "\"isl\": [1e300, 1e301], \"x\": ["));
 }
 
 }  // namespace

@@ -295,6 +295,16 @@ TEST(BenchmarkResults, AiPerfCountsTheProfilingPhase) {
   EXPECT_FALSE(open.concurrency);
 }
 
+TEST(BenchmarkResults, ListsAreFollowedOnlyAsDeepAsToolsWriteThem) {
+  const std::string result =
+      R"({"backend": "vllm", "model_id": "Qwen/Qwen3-8B", "max_concurrency": 4, "completed": 40,
+          "total_input_tokens": 40960, "total_output_tokens": 4096, "mean_ttft_ms": 100,
+          "mean_tpot_ms": 10})";
+  EXPECT_TRUE(ParseBenchmarkResults("[[" + result + "]]", {}));
+  const std::string deep(200'000, '[');
+  EXPECT_FALSE(ParseBenchmarkResults(deep + result + std::string(deep.size(), ']'), {}));
+}
+
 TEST(BenchmarkResults, ForeignJsonIsRefused) {
   EXPECT_EQ(ParseMeasured(R"({"a": 1})", {}).error().kind, ErrorKind::kInvalidArgument);
   EXPECT_EQ(ParseMeasured("[1, 2]", {}).error().kind, ErrorKind::kInvalidArgument);
