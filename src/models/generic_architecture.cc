@@ -18,11 +18,11 @@ namespace infercast {
 namespace {
 
 // Feed-forwards without a gate: two matrices instead of three.
-constexpr std::array<std::string_view, 15> kUngated = {
+constexpr std::array<std::string_view, 14> kUngated = {
     "GPT2LMHeadModel",      "GPTBigCodeForCausalLM", "GPTNeoForCausalLM", "GPTNeoXForCausalLM",
     "GPTJForCausalLM",      "BloomForCausalLM",      "FalconForCausalLM", "RWForCausalLM",
     "MPTForCausalLM",       "OPTForCausalLM",        "PhiForCausalLM",    "Starcoder2ForCausalLM",
-    "PersimmonForCausalLM", "NemotronForCausalLM",   "ArceeForCausalLM"};
+    "PersimmonForCausalLM", "ArceeForCausalLM"};
 
 class Reader {
  public:

@@ -296,11 +296,10 @@ PhaseSummary SummaryOf(const EstimatePhase& phase) {
   if (groups.empty()) return summary;
   const auto largest = std::ranges::max_element(
       groups, [](const auto& a, const auto& b) { return a.second < b.second; });
-  summary.advice = AdviceOf(largest->first.first, largest->first.second, phase.kind, attention);
-  if (largest->second < kWorthAdvice) {
-    summary.advice.clear();
-  } else {
-    summary.advice = fmt::format("{:.0f} % is {}", largest->second * 100, summary.advice);
+  if (largest->second >= kWorthAdvice) {
+    const auto& [bound, role] = largest->first;
+    summary.advice = fmt::format("{:.0f} % is {}", largest->second * 100,
+                                 AdviceOf(bound, role, phase.kind, attention));
   }
   if (!far.empty()) {
     summary.advice += fmt::format("{}far below the bound: {}", summary.advice.empty() ? "" : "; ",

@@ -17,9 +17,9 @@
 namespace infercast {
 namespace {
 
-const Worker* WorkerOf(const WorkerIdentity* identity, const TaskTable& table) {
+std::shared_ptr<const Worker> WorkerOf(const WorkerIdentity* identity, const TaskTable& table) {
   for (const auto& worker : table.workers) {
-    if (&worker->identity() == identity) return worker.get();
+    if (&worker->identity() == identity) return worker;
   }
   return nullptr;
 }
@@ -76,12 +76,12 @@ void ExplainPool(const StaticRow& row, bool prefill, const Task& task, const Tas
   const auto explain = [&](const Worker& worker, std::vector<EstimatePhase>& phases) {
     return ExplainBatch(worker, task.workload, batch, phases);
   };
-  Explain(WorkerOf(row.worker, table), explain, twins, point);
+  Explain(WorkerOf(row.worker, table).get(), explain, twins, point);
 }
 
 void ExplainEncoders(const EncoderStage& stage, const WorkerIdentity* language, const Task& task,
                      const TaskTable& table, PlotPoint& point) {
-  const Worker* behind = WorkerOf(language, table);
+  const std::shared_ptr<const Worker> behind = WorkerOf(language, table);
   // Encode workers on another system stay without a breakdown.
   if (behind == nullptr || (task.epd.system && *task.epd.system != language->system)) return;
   const auto worker = EncodeWorkerOf(*behind, stage);
@@ -95,13 +95,8 @@ void ExplainEncoders(const EncoderStage& stage, const WorkerIdentity* language, 
 
 void ExplainAfdRow(const AfdRow& row, const Task& task, const TaskTable& table, Twins& twins,
                    PlotPoint& point) {
-  const auto shared = [&](const WorkerIdentity* identity) -> std::shared_ptr<const Worker> {
-    for (const auto& worker : table.workers) {
-      if (&worker->identity() == identity) return worker;
-    }
-    return nullptr;
-  };
-  const auto attention = shared(row.attention_worker), ffn = shared(row.ffn_worker);
+  const auto attention = WorkerOf(row.attention_worker, table);
+  const auto ffn = WorkerOf(row.ffn_worker, table);
   if (attention != nullptr && ffn != nullptr) {
     const AfdOptions options{task.memory_fraction, task.max_seq_len};
     const auto deployment = AfdDeployment::Create(attention, ffn, row.layout);
@@ -119,7 +114,7 @@ void ExplainAfdRow(const AfdRow& row, const Task& task, const TaskTable& table, 
   const auto explain = [&](const Worker& worker, std::vector<EstimatePhase>& phases) {
     return ExplainBatch(worker, task.workload, batch, phases);
   };
-  Explain(WorkerOf(row.partner->worker, table), explain, twins, point);
+  Explain(WorkerOf(row.partner->worker, table).get(), explain, twins, point);
 }
 
 void ExplainRow(const TaskRow& row, const Task& task, const TaskTable& table, Twins& twins,
@@ -129,7 +124,7 @@ void ExplainRow(const TaskRow& row, const Task& task, const TaskTable& table, Tw
     const auto explain = [&](const Worker& worker, std::vector<EstimatePhase>& phases) {
       return ExplainSteps(worker, task.workload, *agg, phases);
     };
-    Explain(WorkerOf(agg->worker, table), explain, twins, point);
+    Explain(WorkerOf(agg->worker, table).get(), explain, twins, point);
   } else if (const DisaggregatedRow* pools = row.disaggregated()) {
     if (row.encoders) {
       ExplainEncoders(*row.encoders, pools->prefill.worker, task, table, point);

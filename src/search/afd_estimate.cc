@@ -145,9 +145,7 @@ Result<PointEstimate> EstimateAfdPoint(const EstimateRequest& request, Workbench
   if (request.bounds) {
     const Status bounded =
         AddAfdBounds(*deployment, request.workload, schedule, sizes.phase, options, out.phases);
-    if (!bounded) {
-      out.notes.push_back("what bounds operators is not known: " + bounded.error().message);
-    }
+    if (!bounded) out.notes.push_back(BoundsUnknown(bounded.error()));
   }
 
   if (sizes.combined_with_pd) {

@@ -85,6 +85,12 @@ Status AddEncoderPool(const ResolvedTask& task, const EncoderPoint& point, Workb
     MultiplyWorkers(point.language_workers, *aggregated);
     AddEncodeStage(stage, *aggregated);
   } else if (auto* pools = std::get_if<DisaggregatedRow>(&row.figures)) {
+    if (point.language_workers != 1) {
+      return Fail(ErrorKind::kInvalidArgument,
+                  fmt::format("{} language workers behind the encoders of separate pools: the "
+                              "numbers of prefill and decode workers say how many there are",
+                              point.language_workers));
+    }
     AddEncodeStage(stage, *pools);
   } else {
     return Fail(ErrorKind::kInvalidArgument,

@@ -83,8 +83,7 @@ Status Explain(const EstimateRequest& request, const Worker& worker, ExplainWork
   IC_RETURN_IF_ERROR(explain(worker, phases));
   if (request.bounds) {
     const Status bounded = AddBounds(worker, explain, phases);
-    if (!bounded)
-      out.notes.push_back("what bounds operators is not known: " + bounded.error().message);
+    if (!bounded) out.notes.push_back(BoundsUnknown(bounded.error()));
   }
   std::move(phases.begin(), phases.end(), std::back_inserter(out.phases));
   return {};

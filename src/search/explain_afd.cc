@@ -75,11 +75,8 @@ Status AddAfdBounds(const AfdDeployment& deployment, const Workload& workload,
   Status status = price();
   if (!status) light.clear();
   for (EstimatePhase& p : phases) {
-    const EstimatePhase* found = nullptr;
-    for (const EstimatePhase& l : light) {
-      if (l.name == p.name) found = &l;
-    }
-    AddBounds(p.name.ends_with(kFfnSide) ? *ffn : *attention, found, nullptr, p);
+    AddBounds(p.name.ends_with(kFfnSide) ? *ffn : *attention, PhaseNamed(light, p.name), nullptr,
+              p);
   }
   return status;
 }

@@ -39,13 +39,17 @@ std::string RequestsText(std::int64_t n) {
   return fmt::format("{} request{}", n, n == 1 ? "" : "s");
 }
 
-const EstimatePhase* PhaseNamed(const std::vector<EstimatePhase>& phases, const std::string& name) {
+}  // namespace
+
+const EstimatePhase* PhaseNamed(const std::vector<EstimatePhase>& phases, std::string_view name) {
   const auto found =
       std::ranges::find_if(phases, [&](const EstimatePhase& p) { return p.name == name; });
   return found == phases.end() ? nullptr : &*found;
 }
 
-}  // namespace
+std::string BoundsUnknown(const Error& error) {
+  return "what bounds operators is not known: " + error.message;
+}
 
 Status ExplainSteps(const Worker& worker, const Workload& workload, const AggregatedRow& row,
                     std::vector<EstimatePhase>& phases) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -29,6 +30,8 @@ struct EstimatePhase {
   double passes = 1;  // of the model that the operators add up
   double share = 0;   // of the time of the workers that run it; 0: not known
 };
+// Null where there is none of that name.
+const EstimatePhase* PhaseNamed(const std::vector<EstimatePhase>& phases, std::string_view name);
 
 // Kinds of steps of an aggregated row's worker, and its encoder.
 Status ExplainSteps(const Worker& worker, const Workload& workload, const AggregatedRow& row,
@@ -64,5 +67,8 @@ Status AddBounds(const RooflineTwin& twin, ExplainWorker explain,
 // Of one phase, given the same phase of the twin's workers (null: not known).
 void AddBounds(const RooflineTwin& twin, const EstimatePhase* rooflines,
                const EstimatePhase* members, EstimatePhase& phase);
+
+// The note of an answer whose bounds ended in an error.
+std::string BoundsUnknown(const Error& error);
 
 }  // namespace infercast

@@ -185,7 +185,7 @@ View TopkCalibration() {
 }
 
 // Rows of one axis carry no sequence key.
-View StateSpace(std::string basename, std::vector<std::string_view> shape,
+View StateSpace(std::string basename, const std::vector<std::string_view>& shape,
                 const std::function<bool(std::string_view)>& one_axis,
                 const std::function<std::string(std::string_view)>& kernel) {
   View view;
@@ -195,7 +195,7 @@ View StateSpace(std::string basename, std::vector<std::string_view> shape,
   recipe.keys = {kernel ? RewrittenTextKey("kernel_source", "kernel_source", kernel)
                         : TextKey("kernel_source", "kernel_source"),
                  TextKey("phase", "phase"),
-                 JoinedKey("shape", std::move(shape)),
+                 JoinedKey("shape", shape),
                  U32Key("batch", "batch_size"),
                  {"seq",
                   false,

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <string>
 
+#include "base/xml_text.h"
 #include "validation/report.h"
 
 namespace infercast {
@@ -14,29 +15,6 @@ namespace infercast {
 namespace {
 
 constexpr double kSize = 460, kMargin = 56;
-
-std::string Escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      default:
-        out += c;
-    }
-  }
-  return out;
-}
 
 struct Dot {
   double measured, predicted;
@@ -64,7 +42,7 @@ std::string Plot(const std::string& title, const std::vector<Dot>& dots) {
   std::string svg = fmt::format(
       "<svg viewBox=\"0 0 {0} {0}\" width=\"{0}\" height=\"{0}\" role=\"img\"><title>{1}</title>"
       "<text x=\"{2}\" y=\"24\" class=\"head\">{1}, {3} rows</text>",
-      kSize, Escaped(title), kMargin, dots.size());
+      kSize, XmlEscaped(title), kMargin, dots.size());
   for (int e = static_cast<int>(a); e <= static_cast<int>(b); ++e) {
     const double v = std::pow(10.0, e);
     svg += fmt::format(
@@ -86,7 +64,7 @@ std::string Plot(const std::string& title, const std::vector<Dot>& dots) {
   for (const Dot& d : dots) {
     svg += fmt::format(
         "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.6\" fill=\"{}\"><title>{}</title></circle>",
-        x(d.measured), y(d.predicted), ColourOf(d.backend), Escaped(d.title));
+        x(d.measured), y(d.predicted), ColourOf(d.backend), XmlEscaped(d.title));
   }
   svg += fmt::format(
       "<text x=\"{0:.1f}\" y=\"{1:.1f}\" class=\"axis\" text-anchor=\"middle\">measured, ms</text>"
@@ -131,14 +109,14 @@ std::string ValidationHtml(std::span<const ValidatedRow> rows, const std::string
       "dots on the line are right, dashed lines are half and twice the measured value."
       "<i style=\"background:#4c9a2a\"></i>trtllm<i style=\"background:#d1495b\"></i>sglang"
       "<i style=\"background:#2e78c2\"></i>vllm</p>\n",
-      Escaped(file));
+      XmlEscaped(file));
   constexpr std::array<const char*, 4> kTitles = {
       "Time to first token, aggregated", "Time per output token, aggregated",
       "Time to first token, disaggregated", "Time per output token, disaggregated"};
   for (std::size_t i = 0; i < dots.size(); ++i) {
     if (i < 2 || !dots[i].empty()) page += Plot(kTitles[i], dots[i]);
   }
-  page += "<h2>Scores</h2><pre>" + Escaped(ValidationText(rows)) + "</pre></body></html>\n";
+  page += "<h2>Scores</h2><pre>" + XmlEscaped(ValidationText(rows)) + "</pre></body></html>\n";
   return page;
 }
 

@@ -17,15 +17,6 @@ std::size_t Count(const std::string& text, const std::string& part) {
   return count;
 }
 
-TEST(XmlEscapedTest, EscapesMarkupAndReplacesWhatIsNoText) {
-  EXPECT_EQ(XmlEscaped("a<b>&\"'"), "a&lt;b&gt;&amp;&quot;&#39;");
-  EXPECT_EQ(XmlEscaped("grün µ 模"), "grün µ 模");
-  EXPECT_EQ(XmlEscaped(std::string("\x01", 1)), "\xEF\xBF\xBD");
-  EXPECT_EQ(XmlEscaped("\xFFok"), "\xEF\xBF\xBDok");
-  EXPECT_EQ(XmlEscaped("\xC3"), "\xEF\xBF\xBD");                  // cut short
-  EXPECT_EQ(XmlEscaped("\xC0\xBC"), "\xEF\xBF\xBD\xEF\xBF\xBD");  // "<" in two bytes
-}
-
 TEST(SvgPlotTest, DrawsEveryPointOnceAndMarksThePicked) {
   const std::string svg = SvgPlot(testing::SamplePlot(120));
   EXPECT_EQ(Count(svg, "<path class=\"picked\""), 3u);

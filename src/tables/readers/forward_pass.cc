@@ -48,7 +48,7 @@ std::optional<std::string> CheckMetadata(const std::string& parquet_path,
       parquet_path.substr(0, parquet_path.size() - std::string_view(".parquet").size()) +
       ".metadata.json";
   const Result<std::string> text = ReadTextFile(path);
-  if (!text) return fmt::format("FPM database is missing its metadata sidecar: {}", path);
+  if (!text) return "FPM database lacks its metadata: " + text.error().message;
   const Json metadata = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
   if (metadata.is_discarded()) return fmt::format("FPM metadata is not valid JSON: {}", path);
   if (!metadata.is_object()) return fmt::format("FPM metadata is not a JSON object: {}", path);
