@@ -218,7 +218,10 @@ INFERCAST_C_API infercast_status infercast_memory_estimate(const infercast_optio
 
 /* --- forecasts ------------------------------------------------------------------------------- */
 
-/* One given deployment: one row. */
+/* One given deployment: one row. "scored_by" tells what its figures are: "closed_loop" (a benchmark
+ * run in virtual time, with the option "score" = "closed-loop", natively the default) or "formula".
+ * Columns "formula_..." are the formula's figures, "serving_..." those of the run, where there was
+ * one: its load, mean, median, p90 and p99 of TTFT and TPOT, their intervals, parts of the TTFT. */
 INFERCAST_C_API infercast_status infercast_estimate(const infercast_options* options,
                                                     infercast_table** table);
 /* The best deployments on "total_gpus": the picked rows of every experiment, the best experiment

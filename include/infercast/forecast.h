@@ -8,6 +8,10 @@
 //   auto found = infercast::Sweep(options);
 //   for (const infercast::Forecast& f : found->Best().best) { ... }
 //
+// Natively the figures of a deployment are those of a benchmark run in virtual time, like those of
+// the program; the steady closed formula's stand beside. Estimate runs the given deployment; Sweep
+// and Recommend search by the formula and run what they may show.
+//
 // Units: milliseconds, tokens, requests and tokens per second, GiB = 2^30 bytes, watts. tokens/s
 // counts generated tokens; per-GPU figures divide by all GPUs of all workers.
 #pragma once
@@ -56,10 +60,63 @@ struct PhaseCost {
   Breakdown operators;
 };
 
+// Over the requests of a run, ms.
+struct Distribution {
+  double mean = 0, median = 0, p90 = 0, p99 = 0;
+};
+
+// In which measurements of such means have lain: the 10 % and 90 % points, ms.
+struct Interval {
+  double low = 0, high = 0;
+};
+
+// Means over the requests of a run, ms; they add up to the mean TTFT.
+struct FirstTokenParts {
+  double front_end = 0;  // client, transport, tokeniser; first piece on its way back
+  double polling = 0;    // received, not yet seen by the scheduler
+  double queue = 0;      // seen, waiting for its first step
+  double prefill = 0;    // from its first step to the step that completes the prompt
+  double transfer = 0;   // KV cache on its way to the decode worker (disaggregated)
+};
+
+// A benchmark run in virtual time. Its requests have `shortest` to 1 times the nominal lengths.
+struct ServingForecast {
+  std::optional<std::int64_t> concurrency;  // requests in flight, or
+  std::optional<double> rate;               // open arrivals, requests per second
+  std::int64_t requests = 0;
+  double shortest = 0;
+  std::uint64_t seed = 0;
+  Distribution ttft_ms;  // as a client sees it
+  Distribution tpot_ms;  // per token after the first
+  Interval ttft_interval_ms, tpot_interval_ms;
+  FirstTokenParts ttft_parts_ms;
+  double requests_per_s = 0;
+  double output_tokens_per_s = 0;
+  double request_latency_ms = 0;  // mean
+  double mean_running = 0;        // requests that decode, time average, all ranks and workers
+  double context_step_share = 0;  // of the steps, those with prompts
+  double peak_kv_share = 0;       // of the KV capacity, reserved at most
+};
+
+// Figures of a deployment by the steady closed formula.
+struct FormulaFigures {
+  double ttft_ms = 0;
+  double tpot_ms = 0;
+  double request_latency_ms = 0;
+  double tokens_per_s = 0;
+  double tokens_per_s_per_gpu = 0;
+  double tokens_per_s_per_user = 0;
+  double requests_per_s = 0;
+  double concurrency = 0;
+};
+
 // One deployment and its figures.
 struct Forecast {
   std::string mode;  // "agg", "disagg", "afd", "static", "static_ctx", "static_gen"
   std::int64_t isl = 0, osl = 0, prefix = 0;
+  // What the figures down to `concurrency` are: "closed_loop" (of the run; times are means,
+  // request_latency_ms and requests_per_s those of requests of full length) or "formula".
+  std::string scored_by = "formula";
   double ttft_ms = 0;
   double tpot_ms = 0;
   double request_latency_ms = 0;
@@ -75,6 +132,8 @@ struct Forecast {
   std::optional<double> power_w;     // per GPU; nullopt: too few operators have measured power
   bool fits = true;                  // in memory, KV cache included
   std::vector<WorkerForecast> workers;
+  FormulaFigures formula;                  // the same as the figures where they are the formula's
+  std::optional<ServingForecast> serving;  // the run, where there was one
 
   // Set in what Sweep and Recommend pick.
   std::optional<double> tokens_per_s_per_gpu_cluster;  // per GPU of the cluster, idle ones included
@@ -94,6 +153,23 @@ struct PoolOptions {
   std::int64_t workers = 1;
 };
 
+// The load of the run of an estimate (modes "agg" and "disagg"). What is not set is the
+// deployment's own or the backend's default.
+struct LoadOptions {
+  std::optional<double> concurrency;  // requests in flight, whole; default: batch x ranks x workers
+  std::optional<double> rate;         // open arrivals instead: requests per second
+  std::optional<std::int64_t> num_requests;   // default: 10 per request in flight; 512 at a rate
+  std::optional<double> shortest;             // lengths from this share of isl and osl on; 0.8
+  std::uint64_t seed = 1;                     // of lengths and arrivals
+  std::optional<std::int64_t> token_budget;   // tokens of a step
+  std::optional<std::int64_t> poll_interval;  // decode steps between two looks at new requests
+  std::optional<std::int64_t> hold_steps;     // prompts wait until every data-parallel rank has one
+  std::optional<std::int64_t> max_num_seqs;   // requests that one rank serves at once
+  std::vector<std::string> corrections;       // "name=value" (docs/accuracy.md)
+  bool no_corrections = false;                // operators and scheduling alone
+  bool recipe = false;                        // launch flags of the public nightly benchmark
+};
+
 struct EstimateOptions {
   ModelOptions model;  // with the layout of the worker (aggregated and static modes)
   // "agg": continuous batching; "disagg": a prefill and a decode pool; "static", "static_ctx",
@@ -109,6 +185,10 @@ struct EstimateOptions {
   std::optional<std::int64_t> max_seq_len;
   std::uint32_t stride = 32;  // static modes: decode steps between samples
   bool bounds = false;        // tell what bounds each operator, too
+  // What the figures are: "closed-loop" or "formula". Empty: closed-loop natively; in reference
+  // behaviour it is always the formula.
+  std::string score;
+  LoadOptions load;  // with the formula a run is made only where one of these is set
 };
 
 // kDoesNotFit, kInvalidArgument, kUnsupportedModel, kPerfDatabase, kUnknownName ...
@@ -130,6 +210,9 @@ struct SweepOptions {
   std::vector<std::string> modes = {"agg", "disagg"};
   std::int64_t top_n = 5;
   std::int64_t total_gpus = 8;  // GPUs of the cluster (Sweep)
+  // What is shown is ranked, and held against the targets, by "closed-loop" (runs of the formula's
+  // best rows) or "formula". Empty: as for an estimate.
+  std::string score;
 };
 
 struct RecommendOptions {

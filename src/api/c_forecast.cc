@@ -18,11 +18,54 @@ Cell CellOf(const std::optional<std::int64_t>& value) {
   return value ? Cell(static_cast<double>(*value)) : Cell();
 }
 
+Cells CellsOf(const FormulaFigures& f) {
+  return {{"formula_ttft_ms", f.ttft_ms},
+          {"formula_tpot_ms", f.tpot_ms},
+          {"formula_request_latency_ms", f.request_latency_ms},
+          {"formula_tokens_per_s", f.tokens_per_s},
+          {"formula_tokens_per_s_per_gpu", f.tokens_per_s_per_gpu},
+          {"formula_tokens_per_s_per_user", f.tokens_per_s_per_user},
+          {"formula_requests_per_s", f.requests_per_s},
+          {"formula_concurrency", f.concurrency}};
+}
+
+Cells CellsOf(const ServingForecast& f) {
+  return {{"serving_concurrency", CellOf(f.concurrency)},
+          {"serving_rate", CellOf(f.rate)},
+          {"serving_requests", CellOf(f.requests)},
+          {"serving_shortest", f.shortest},
+          {"serving_seed", static_cast<double>(f.seed)},
+          {"serving_ttft_ms_mean", f.ttft_ms.mean},
+          {"serving_ttft_ms_median", f.ttft_ms.median},
+          {"serving_ttft_ms_p90", f.ttft_ms.p90},
+          {"serving_ttft_ms_p99", f.ttft_ms.p99},
+          {"serving_tpot_ms_mean", f.tpot_ms.mean},
+          {"serving_tpot_ms_median", f.tpot_ms.median},
+          {"serving_tpot_ms_p90", f.tpot_ms.p90},
+          {"serving_tpot_ms_p99", f.tpot_ms.p99},
+          {"serving_ttft_interval_ms_low", f.ttft_interval_ms.low},
+          {"serving_ttft_interval_ms_high", f.ttft_interval_ms.high},
+          {"serving_tpot_interval_ms_low", f.tpot_interval_ms.low},
+          {"serving_tpot_interval_ms_high", f.tpot_interval_ms.high},
+          {"serving_ttft_parts_ms_front_end", f.ttft_parts_ms.front_end},
+          {"serving_ttft_parts_ms_polling", f.ttft_parts_ms.polling},
+          {"serving_ttft_parts_ms_queue", f.ttft_parts_ms.queue},
+          {"serving_ttft_parts_ms_prefill", f.ttft_parts_ms.prefill},
+          {"serving_ttft_parts_ms_transfer", f.ttft_parts_ms.transfer},
+          {"serving_requests_per_s", f.requests_per_s},
+          {"serving_output_tokens_per_s", f.output_tokens_per_s},
+          {"serving_request_latency_ms", f.request_latency_ms},
+          {"serving_mean_running", f.mean_running},
+          {"serving_context_step_share", f.context_step_share},
+          {"serving_peak_kv_share", f.peak_kv_share}};
+}
+
 Cells CellsOf(const Forecast& f) {
   Cells cells = {{"mode", f.mode},
                  {"isl", CellOf(f.isl)},
                  {"osl", CellOf(f.osl)},
                  {"prefix", CellOf(f.prefix)},
+                 {"scored_by", f.scored_by},
                  {"ttft_ms", f.ttft_ms},
                  {"tpot_ms", f.tpot_ms},
                  {"request_latency_ms", f.request_latency_ms},
@@ -54,6 +97,12 @@ Cells CellsOf(const Forecast& f) {
                                {prefix + "weights_gib", w.weights_gib},
                                {prefix + "activations_gib", w.activations_gib},
                                {prefix + "kvcache_gib", w.kvcache_gib}});
+  }
+  const Cells formula = CellsOf(f.formula);
+  cells.insert(cells.end(), formula.begin(), formula.end());
+  if (f.serving) {
+    const Cells run = CellsOf(*f.serving);
+    cells.insert(cells.end(), run.begin(), run.end());
   }
   return cells;
 }

@@ -3,7 +3,7 @@
 #include <span>
 
 #include "api/internal.h"
-#include "search/estimate_point.h"
+#include "search/estimate_score.h"
 #include "search/experiments.h"
 #include "search/standard_runs.h"
 #include "search/workbench.h"
@@ -74,6 +74,60 @@ void SetFigures(const Row& row, Forecast& out) {
   out.requests_per_s = row.seq_s;
   out.concurrency = row.concurrency;
   out.num_gpus = row.num_total_gpus;
+}
+
+FormulaFigures FormulaOf(const Forecast& f) {
+  return {f.ttft_ms,
+          f.tpot_ms,
+          f.request_latency_ms,
+          f.tokens_per_s,
+          f.tokens_per_s_per_gpu,
+          f.tokens_per_s_per_user,
+          f.requests_per_s,
+          f.concurrency};
+}
+
+Distribution DistributionOf(const infercast::Distribution& d) {
+  return {d.mean, d.median, d.p90, d.p99};
+}
+
+ServingForecast ServingOf(const infercast::ServingRun& run) {
+  const infercast::ServingForecast& f = run.forecast;
+  ServingForecast out;
+  if (run.load.concurrency > 0) {
+    out.concurrency = run.load.concurrency;
+  } else {
+    out.rate = run.load.rate;
+  }
+  out.requests = f.requests;
+  out.shortest = run.load.shortest;
+  out.seed = run.load.seed;
+  out.ttft_ms = DistributionOf(f.ttft);
+  out.tpot_ms = DistributionOf(f.tpot);
+  out.ttft_interval_ms = {run.intervals.ttft.low, run.intervals.ttft.high};
+  out.tpot_interval_ms = {run.intervals.tpot.low, run.intervals.tpot.high};
+  out.ttft_parts_ms = {f.parts.front_end, f.parts.polling, f.parts.queue, f.parts.prefill,
+                       f.parts.transfer};
+  out.requests_per_s = f.requests_per_s;
+  out.output_tokens_per_s = f.output_tokens_per_s;
+  out.request_latency_ms = f.mean_latency_ms;
+  out.mean_running = f.mean_running;
+  out.context_step_share = f.context_step_share;
+  out.peak_kv_share = f.peak_kv_share;
+  return out;
+}
+
+// Figures of a run, by name as ReplicaScore and EstimateFigures have them.
+template <typename Figures>
+void SetRunFigures(const Figures& figures, Forecast& out) {
+  out.scored_by = "closed_loop";
+  out.ttft_ms = figures.ttft;
+  out.tpot_ms = figures.tpot;
+  out.request_latency_ms = figures.request_latency;
+  out.tokens_per_s = figures.tokens_s;
+  out.tokens_per_s_per_gpu = figures.tokens_s_gpu;
+  out.tokens_per_s_per_user = figures.tokens_s_user;
+  out.requests_per_s = figures.seq_s;
 }
 
 constexpr double kEnoughPower = 0.9;  // of the latency must have measured power
@@ -166,7 +220,45 @@ Forecast ForecastOf(const infercast::TaskRow& row) {
     if (row.aggregated() != nullptr) out.workers.front().workers = row.encoders->language_workers;
     out.workers.push_back(std::move(encoder));
   }
+  out.formula = FormulaOf(out);
+  if (row.score) SetRunFigures(*row.score, out);
+  if (row.run) out.serving = ServingOf(*row.run);
   return out;
+}
+
+Result<infercast::ScoredBy> ScoreOf(const std::string& name, infercast::Behaviour behaviour) {
+  if (name.empty()) return infercast::DefaultScore(behaviour);
+  API_ASSIGN(const auto score, internal::ParseName<infercast::ScoredBy>(name));
+  if (behaviour != infercast::Behaviour::kNative && score == infercast::ScoredBy::kClosedLoop) {
+    return internal::Refuse(ErrorKind::kInvalidArgument,
+                            "score 'closed-loop' goes with the native behaviour only");
+  }
+  return score;
+}
+
+Result<infercast::BenchmarkLoad> LoadOf(const LoadOptions& options) {
+  infercast::BenchmarkLoad load;
+  if (options.concurrency) {
+    const double n = *options.concurrency;
+    if (!(n >= 1 && n <= 1e9 && n == std::floor(n))) {
+      return internal::Refuse(
+          ErrorKind::kInvalidArgument,
+          fmt::format("concurrency is {}: expected a whole number of requests in flight", n));
+    }
+    load.concurrency = static_cast<std::int64_t>(n);
+  }
+  load.rate = options.rate;
+  load.requests = options.num_requests;
+  load.shortest = options.shortest;
+  load.seed = options.seed;
+  load.token_budget = options.token_budget;
+  load.poll_interval = options.poll_interval;
+  load.hold_steps = options.hold_steps;
+  load.max_requests = options.max_num_seqs;
+  load.corrections = options.corrections;
+  load.bare = options.no_corrections;
+  load.recipe = options.recipe;
+  return load;
 }
 
 void SetPool(const PoolOptions& from, bool is_moe, infercast::PoolSizes& to) {
@@ -260,6 +352,7 @@ Result<infercast::RunRequest> RequestOf(const SweepOptions& options) {
                             fmt::format("top_n is {}: expected 1 or more", options.top_n));
   }
   request.top_n = static_cast<std::size_t>(options.top_n);
+  API_ASSIGN(request.score, ScoreOf(options.score, request.behaviour));
   return request;
 }
 
@@ -301,9 +394,19 @@ Result<Forecast> Estimate(const EstimateOptions& options) {
     API_ASSIGN(const internal::Surroundings around, internal::OpenSurroundings(options.model.data));
     infercast::Workbench bench(around.systems, around.checkpoints);
     API_ASSIGN(const infercast::EstimateRequest request, RequestOf(options, bench));
+    API_ASSIGN(const infercast::ScoredBy score, ScoreOf(options.score, request.behaviour));
+    API_ASSIGN(const infercast::BenchmarkLoad load, LoadOf(options.load));
     API_ASSIGN(const infercast::PointEstimate estimate, infercast::EstimatePoint(request, bench));
+    API_ASSIGN(const infercast::ScoredEstimate scored,
+               infercast::ScoreEstimate(request, estimate, load, score));
     Forecast out = estimate.static_row ? ForecastOf(*estimate.static_row, options.mode.c_str())
                                        : ForecastOf(*estimate.row);
+    out.formula = FormulaOf(out);
+    if (scored.closed_loop) {
+      SetRunFigures(scored.figures, out);
+      out.concurrency = scored.figures.concurrency;
+    }
+    if (scored.run) out.serving = ServingOf(*scored.run);
     out.power_w = estimate.power_w;
     if (estimate.kv_warning || estimate.out_of_memory) out.fits = false;
     for (const infercast::EstimatePhase& phase : estimate.phases) {
@@ -315,7 +418,8 @@ Result<Forecast> Estimate(const EstimateOptions& options) {
         cost.count = phase.bounds[i].count;
       }
     }
-    out.notes = estimate.notes;
+    out.notes = scored.notes;
+    for (const std::string& note : estimate.notes) out.notes.push_back(note);
     if (estimate.kv_warning) out.notes.push_back(*estimate.kv_warning);
     if (estimate.out_of_memory) out.notes.emplace_back("this does not fit in GPU memory");
     return out;

@@ -145,6 +145,19 @@ const std::map<std::string_view, Setter>& Setters() {
     {"decode_moe_ep_size", [](All& a, std::string_view t) { return Into(t, a.estimate.decode.parallelism.moe_ep); }},
     {"decode_batch_size", [](All& a, std::string_view t) { return Into(t, a.estimate.decode.batch_size); }},
     {"decode_num_workers", [](All& a, std::string_view t) { return Into(t, a.estimate.decode.workers); }},
+    {"score", [](All& a, std::string_view t) { return Into(t, a.estimate.score, a.search().score); }},
+    // The load of an estimate's run; "concurrency" stands below.
+    {"rate", [](All& a, std::string_view t) { return Into(t, a.estimate.load.rate); }},
+    {"num_requests", [](All& a, std::string_view t) { return Into(t, a.estimate.load.num_requests); }},
+    {"shortest", [](All& a, std::string_view t) { return Into(t, a.estimate.load.shortest); }},
+    {"seed", [](All& a, std::string_view t) { return Into(t, a.estimate.load.seed); }},
+    {"token_budget", [](All& a, std::string_view t) { return Into(t, a.estimate.load.token_budget); }},
+    {"poll_interval", [](All& a, std::string_view t) { return Into(t, a.estimate.load.poll_interval); }},
+    {"hold_steps", [](All& a, std::string_view t) { return Into(t, a.estimate.load.hold_steps); }},
+    {"max_num_seqs", [](All& a, std::string_view t) { return Into(t, a.estimate.load.max_num_seqs); }},
+    {"correction", [](All& a, std::string_view t) { return Into(t, a.estimate.load.corrections); }},
+    {"no_corrections", [](All& a, std::string_view t) { return Into(t, a.estimate.load.no_corrections); }},
+    {"recipe", [](All& a, std::string_view t) { return Into(t, a.estimate.load.recipe); }},
     // Searches.
     {"ttft", [](All& a, std::string_view t) { return Into(t, a.search().ttft_ms); }},
     {"tpot", [](All& a, std::string_view t) { return Into(t, a.search().tpot_ms); }},
@@ -155,7 +168,7 @@ const std::map<std::string_view, Setter>& Setters() {
     {"top_n", [](All& a, std::string_view t) { return Into(t, a.search().top_n); }},
     {"total_gpus", [](All& a, std::string_view t) { return Into(t, a.search().total_gpus); }},
     {"request_rate", [](All& a, std::string_view t) { return Into(t, a.recommend.request_rate); }},
-    {"concurrency", [](All& a, std::string_view t) { return Into(t, a.recommend.concurrency); }},
+    {"concurrency", [](All& a, std::string_view t) { return Into(t, a.recommend.concurrency, a.estimate.load.concurrency); }},
     {"max_gpus", [](All& a, std::string_view t) { return Into(t, a.recommend.max_gpus); }},
     // Online models.
     {"max_observations", [](All& a, std::string_view t) { return Into(t, a.online.max_observations); }},

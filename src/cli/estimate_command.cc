@@ -11,7 +11,7 @@
 #include "cli/estimate_output.h"
 #include "cli/load_flags.h"
 #include "cli/named_option.h"
-#include "search/estimate_point.h"
+#include "cli/search_output.h"
 #include "search/workbench.h"
 
 namespace infercast {
@@ -40,6 +40,7 @@ struct EstimateFlags {
   bool encoder_pool = false;
   std::optional<std::int64_t> encoder_tp, encoder_batch, encoder_workers, language_workers;
   BenchmarkLoadFlags load;
+  std::optional<std::string> score;
   std::string detail;
   // Options that only make sense in some modes.
   std::vector<CLI::Option*> pool_options, afd_options, static_options, encoder_options;
@@ -117,6 +118,10 @@ Status CheckModeOptions(const EstimateFlags& flags, EstimateMode mode) {
     IC_RETURN_IF_ERROR(refuse(flags.static_options, "the static modes"));
   }
   if (!flags.encoder_pool) IC_RETURN_IF_ERROR(refuse(flags.encoder_options, "--encoder-pool"));
+  if (!HasBenchmark(mode) && flags.load.given()) {
+    return Fail(ErrorKind::kUsage,
+                "a load (--concurrency, --rate ...) goes with the modes agg and disagg only");
+  }
   if (flags.encoder_pool && mode != EstimateMode::kAgg && mode != EstimateMode::kDisagg) {
     return Fail(ErrorKind::kUsage, "--encoder-pool goes with the modes agg and disagg only");
   }
@@ -265,18 +270,9 @@ Result<PointEstimate> SmallestAnswer(EstimateRequest& request, bool moe,
   return std::unexpected(*last);
 }
 
-// Whether images are encoded, by the workers or in front of them.
-bool HasEncoder(const PointEstimate& point) {
-  if (!point.row) return false;
-  if (const AggregatedRow* a = point.row->aggregated(); a != nullptr && a->encoder_latency > 0) {
-    return true;
-  }
-  const DisaggregatedRow* d = point.row->disaggregated();
-  return point.row->encoders || (d != nullptr && d->encoder_latency > 0);
-}
-
 Result<int> Run(const EstimateFlags& flags, const CliContext& context) {
   IC_ASSIGN(EstimateRequest request, RequestOf(flags, context));
+  IC_ASSIGN(const ScoredBy score, ScoreAsked(flags.score, context));
   EstimateDetail detail;
   if (flags.detail_option->count() > 0) {
     IC_ASSIGN(detail, ParseEstimateDetail(flags.detail.empty() ? "all" : flags.detail));
@@ -304,30 +300,15 @@ Result<int> Run(const EstimateFlags& flags, const CliContext& context) {
   }
   if (!point) return std::unexpected(point.error());
 
-  // What a benchmark of this deployment would see: natively that is the answer. A deployment that
-  // cannot be run in virtual time is an error only where the user asked for it.
+  IC_ASSIGN(const ScoredEstimate scored,
+            ScoreEstimate(request, *point, flags.load.load, score, flags.load.given()));
+  answer.scored = &scored;
+  answer.notes.insert(answer.notes.end(), scored.notes.begin(), scored.notes.end());
   std::optional<LoadAnswer> load;
-  Result<std::optional<LoadAnswer>> run = flags.load.Forecast(request, *point, native);
-  if (run) {
-    load = *std::move(run);
-  } else if (flags.load.given()) {
-    return std::unexpected(run.error());
-  } else {
-    answer.notes.push_back("scored by the formula, not by a benchmark run in virtual time: " +
-                           run.error().message);
-  }
-  if (load) {
+  if (scored.run) {
+    IC_ASSIGN(load, flags.load.Answer(request, *point, *scored.run));
     answer.load = &*load;
-    answer.closed_loop = native && !HasEncoder(*point);
-    if (native && !answer.closed_loop) {
-      answer.notes.push_back(
-          "scored by the formula: the benchmark run in virtual time has no image encoder");
-    }
     answer.notes.insert(answer.notes.end(), load->notes.begin(), load->notes.end());
-  }
-  if (native && request.mode != EstimateMode::kAgg && request.mode != EstimateMode::kDisagg) {
-    answer.notes.push_back(fmt::format(
-        "scored by the formula: no benchmark is run in virtual time in the mode {}", flags.mode));
   }
   answer.request = &request;
   answer.point = &*point;
@@ -392,6 +373,9 @@ void AddEstimateCommand(CLI::App& app, CliContext& context) {
   encoder("--language-num-workers", flags->language_workers,
           "Workers behind them (agg; default: 1)");
   flags->load.Declare(command);
+  command.add_option("--score", flags->score,
+                     "What the figures are: those of the run in virtual time (closed-loop; the "
+                     "default but for reference behaviour) or of the formula");
   flags->detail_option =
       command
           .add_option("--detail", flags->detail,

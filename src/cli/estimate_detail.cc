@@ -56,7 +56,7 @@ ordered_json SharesJson(const std::array<double, N>& shares) {
 
 // What measurements of such deployments did to such forecasts.
 std::string IntervalText(const LoadAnswer& load) {
-  const double ttft = load.forecast.ttft.mean, tpot = load.forecast.tpot.mean;
+  const double ttft = load.run.forecast.ttft.mean, tpot = load.run.forecast.tpot.mean;
   if (!(ttft > 0 && tpot > 0)) return "";
   return fmt::format(
       "  of measured deployments like this, 8 of 10 had {:.2f} to {:.2f} times the forecast time "

@@ -57,23 +57,6 @@ double CapacityOf(const PointEstimate& point, const WorkerIdentity* identity) {
   return 0;
 }
 
-struct Figures {
-  double ttft, tpot, request_latency, tokens_s, tokens_s_gpu, tokens_s_user, seq_s, concurrency;
-  double encoder_latency;
-  std::int64_t gpus;
-};
-
-Figures FiguresOf(const PointEstimate& point) {
-  const auto of = [](const auto& r, double encoder_latency) {
-    return Figures{r.ttft,          r.tpot,  r.request_latency, r.tokens_s,      r.tokens_s_gpu,
-                   r.tokens_s_user, r.seq_s, r.concurrency,     encoder_latency, r.num_total_gpus};
-  };
-  if (point.static_row) return of(*point.static_row, point.static_row->encoder_latency);
-  if (const AggregatedRow* a = point.row->aggregated()) return of(*a, a->encoder_latency);
-  if (const DisaggregatedRow* d = point.row->disaggregated()) return of(*d, d->encoder_latency);
-  return of(*point.row->afd(), 0);
-}
-
 ResultContext ContextOf(const EstimateRequest& request, const PointEstimate& point) {
   ResultContext context;
   context.experiment = ToString(point.mode);
@@ -111,30 +94,7 @@ ordered_json MemoryJson(const MemoryUsage& m, double capacity_gib) {
           {"capacity", capacity_gib}};
 }
 
-// The same figures as the benchmark run in virtual time has them.
-Figures ClosedLoopFigures(const PointEstimate& point, const LoadAnswer& load) {
-  const ServingForecast& run = load.forecast;
-  Figures f = FiguresOf(point);
-  const ReplicaScore score = ScoreOf(run, load.load.osl, f.gpus);
-  f.ttft = score.ttft;
-  f.tpot = score.tpot;
-  f.request_latency = score.request_latency;
-  f.tokens_s = score.tokens_s;
-  f.tokens_s_gpu = score.tokens_s_gpu;
-  f.tokens_s_user = score.tokens_s_user;
-  f.seq_s = score.seq_s;
-  // Open arrivals: requests in the system on average.
-  f.concurrency = load.load.concurrency > 0 ? static_cast<double>(load.load.concurrency)
-                                            : run.requests_per_s * run.mean_latency_ms / 1000;
-  return f;
-}
-
-Figures AnswerFigures(const EstimateAnswer& answer) {
-  return answer.closed_loop ? ClosedLoopFigures(*answer.point, *answer.load)
-                            : FiguresOf(*answer.point);
-}
-
-ordered_json FiguresJson(const Figures& f, const PointEstimate& point) {
+ordered_json FiguresJson(const EstimateFigures& f, const PointEstimate& point) {
   ordered_json json = {{"ttft_ms", f.ttft},
                        {"tpot_ms", f.tpot},
                        {"request_latency_ms", f.request_latency},
@@ -183,9 +143,10 @@ std::string HeadText(const EstimateRequest& request, const PointEstimate& point)
   const Workload& w = request.workload;
   std::string system = part.identity->system;
   if (last.identity->system != system) system += " and " + last.identity->system;
-  std::string text = fmt::format(
-      "{} on {} x {} ({} {}), {}\n  isl {}, osl {}", part.identity->model, FiguresOf(point).gpus,
-      system, ToString(part.identity->backend), point.version, DeploymentText(point), w.isl, w.osl);
+  std::string text =
+      fmt::format("{} on {} x {} ({} {}), {}\n  isl {}, osl {}", part.identity->model,
+                  FormulaFigures(point).gpus, system, ToString(part.identity->backend),
+                  point.version, DeploymentText(point), w.isl, w.osl);
   if (w.prefix > 0) text += fmt::format(", prefix {}", w.prefix);
   if (w.image_height > 0) {
     text += fmt::format(", {} image(s) of {} x {}", w.num_images, w.image_height, w.image_width);
@@ -197,31 +158,32 @@ std::string HeadText(const EstimateRequest& request, const PointEstimate& point)
 
 std::string FiguresText(const EstimateAnswer& answer) {
   const PointEstimate& point = *answer.point;
-  const Figures f = AnswerFigures(answer), formula = FiguresOf(point);
+  const EstimateFigures &f = answer.scored->figures, &formula = answer.scored->formula;
   std::string text;
-  if (answer.closed_loop) {
+  if (answer.scored->closed_loop) {
     text += fmt::format("  {:<21} {:>12} {:>12}\n", "", "closed loop", "formula");
   }
   // "name  answer  (formula)  unit  more"
-  const auto line = [&](const char* name, double Figures::* figure, int decimals, const char* unit,
-                        const std::string& more = "") {
+  const auto line = [&](const char* name, double EstimateFigures::* figure, int decimals,
+                        const char* unit, const std::string& more = "") {
     text += fmt::format("  {:<21} {:>12.{}f}", name, f.*figure, decimals);
-    if (answer.closed_loop) text += fmt::format(" {:>12.{}f}", formula.*figure, decimals);
+    if (answer.scored->closed_loop) text += fmt::format(" {:>12.{}f}", formula.*figure, decimals);
     text += fmt::format("{}{}\n", unit, more);
   };
   if (point.mode != EstimateMode::kStaticGen) {
-    line("time to first token", &Figures::ttft, 3, " ms");
+    line("time to first token", &EstimateFigures::ttft, 3, " ms");
   }
   if (f.encoder_latency > 0) {
     text += fmt::format("  of it image encoder   {:>12.3f} ms\n", f.encoder_latency);
   }
   if (point.mode != EstimateMode::kStaticContext) {
-    line("time per output token", &Figures::tpot, 3, " ms");
+    line("time per output token", &EstimateFigures::tpot, 3, " ms");
   }
-  line("request latency", &Figures::request_latency, 3, " ms");
-  line("tokens/s", &Figures::tokens_s, 2, "",
+  line("request latency", &EstimateFigures::request_latency, 3, " ms");
+  line("tokens/s", &EstimateFigures::tokens_s, 2, "",
        fmt::format("   ({:.2f} per GPU, {:.2f} per user)", f.tokens_s_gpu, f.tokens_s_user));
-  line("requests/s", &Figures::seq_s, 3, "", fmt::format("   (concurrency {:.0f})", f.concurrency));
+  line("requests/s", &EstimateFigures::seq_s, 3, "",
+       fmt::format("   (concurrency {:.0f})", f.concurrency));
   if (point.power_w) text += fmt::format("  power per GPU         {:>12.1f} W\n", *point.power_w);
   return text;
 }
@@ -320,9 +282,9 @@ std::string EstimateJson(const EstimateAnswer& answer, const EstimateDetail& det
           {"memory_gib", MemoryJson(*part.memory, CapacityOf(point, part.identity))}};
     }
   }
-  json["scored_by"] = answer.closed_loop ? "closed_loop" : "formula";
-  json["figures"] = FiguresJson(AnswerFigures(answer), point);
-  json["formula"] = FiguresJson(FiguresOf(point), point);
+  json["scored_by"] = answer.scored->closed_loop ? "closed_loop" : "formula";
+  json["figures"] = FiguresJson(answer.scored->figures, point);
+  json["formula"] = FiguresJson(answer.scored->formula, point);
   if (answer.load != nullptr) json["serving"] = answer.load->Json();
   if (point.row && point.row->encoders) {
     const EncoderStage& e = *point.row->encoders;
@@ -362,8 +324,9 @@ std::string EstimateCsv(const EstimateAnswer& answer) {
   const ResultContext context = ContextOf(*answer.request, point);
   if (point.static_row) return CsvOf(TableOf(*point.static_row, context));
   TaskRow scored = *point.row;
-  if (answer.closed_loop) {
-    scored.score = ScoreOf(answer.load->forecast, answer.load->load.osl, FiguresOf(point).gpus);
+  if (answer.scored->closed_loop) {
+    scored.score =
+        ScoreOf(answer.load->run.forecast, answer.load->run.load.osl, answer.scored->formula.gpus);
   }
   const ResultRow row{&scored, nullptr, 0, &context};
   return CsvOf(TableOf({&row, 1}, context));

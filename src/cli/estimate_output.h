@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "cli/cli_context.h"
-#include "search/estimate_point.h"
+#include "search/estimate_score.h"
 
 namespace infercast {
 
@@ -28,9 +28,8 @@ Result<EstimateDetail> ParseEstimateDetail(const std::string& list);
 struct EstimateAnswer {
   const EstimateRequest* request = nullptr;
   const PointEstimate* point = nullptr;
-  const LoadAnswer* load = nullptr;  // a benchmark run in virtual time; null: none
-  // The figures of that run are the answer; those of the formula stand beside them.
-  bool closed_loop = false;
+  const ScoredEstimate* scored = nullptr;
+  const LoadAnswer* load = nullptr;  // of its run; null: none
   std::vector<std::string> notes;
 };
 

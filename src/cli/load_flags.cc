@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/measured_flags.h"
-#include "serving/replica_forecast.h"
 #include "validation/calibration.h"
 
 namespace infercast {
@@ -20,64 +18,48 @@ ordered_json DistributionJson(const Distribution& d) {
   return {{"mean", d.mean}, {"median", d.median}, {"p90", d.p90}, {"p99", d.p99}};
 }
 
-// The label that collections of measurements give these formats.
-std::string PrecisionOf(const QuantModes& quant) {
-  switch (quant.gemm) {
-    case GemmQuant::kBfloat16:
-      return quant.moe == MoeQuant::kBfloat16 ? "bf16" : "fp4";
-    case GemmQuant::kFp8:
-    case GemmQuant::kFp8Static:
-    case GemmQuant::kFp8Block:
-    case GemmQuant::kFp8Ootb:
-      return "fp8";
-    case GemmQuant::kNvfp4:
-    case GemmQuant::kNvfp4Wo:
-    case GemmQuant::kW4a16Nvfp4:
-      return "fp4";
-    default:
-      return "";
-  }
-}
-
 }  // namespace
 
 void BenchmarkLoadFlags::Declare(CLI::App& command) {
   const char* group = "Load in virtual time (agg, disagg)";
   command
-      .add_option("--concurrency", concurrency,
+      .add_option("--concurrency", load.concurrency,
                   "Requests in flight: every completion sends the next (default: as many as "
                   "--batch-size says)")
       ->group(group);
-  command.add_option("--rate", rate, "Open arrivals instead: requests per second")->group(group);
+  command.add_option("--rate", load.rate, "Open arrivals instead: requests per second")
+      ->group(group);
   command
-      .add_option("--num-requests", requests,
+      .add_option("--num-requests", load.requests,
                   "Requests of the run (default: 10 per request in flight; 512 at a rate)")
       ->group(group);
   command
-      .add_option("--shortest", shortest,
+      .add_option("--shortest", load.shortest,
                   "Lengths are uniform from this share of --isl and --osl on (default: 0.8)")
       ->group(group);
-  command.add_option("--seed", seed, "Seed of lengths and arrivals")->group(group);
-  command.add_option("--token-budget", token_budget, "Tokens of a step (default: the backend's)")
+  command.add_option("--seed", load.seed, "Seed of lengths and arrivals")->group(group);
+  command
+      .add_option("--token-budget", load.token_budget, "Tokens of a step (default: the backend's)")
       ->group(group);
   command
-      .add_option("--poll-interval", poll_interval,
+      .add_option("--poll-interval", load.poll_interval,
                   "Decode steps between two looks at new requests (default: 1)")
       ->group(group);
   command
-      .add_option("--hold-steps", hold_steps,
+      .add_option("--hold-steps", load.hold_steps,
                   "Steps for which prompts wait until every data-parallel rank has one")
       ->group(group);
   command
-      .add_option("--max-num-seqs", max_requests,
+      .add_option("--max-num-seqs", load.max_requests,
                   "Requests that one rank serves at once (default: as many as memory holds)")
       ->group(group);
   command
-      .add_option("--correction", corrections,
+      .add_option("--correction", load.corrections,
                   "Set a correction, name=value (repeatable; see docs/accuracy.md)")
       ->group(group);
-  command.add_flag("--no-corrections", bare, "Operators and scheduling alone")->group(group);
-  command.add_flag("--recipe", recipe, "Launch flags of the public nightly benchmark's recipes")
+  command.add_flag("--no-corrections", load.bare, "Operators and scheduling alone")->group(group);
+  command
+      .add_flag("--recipe", load.recipe, "Launch flags of the public nightly benchmark's recipes")
       ->group(group);
   command
       .add_option("--calibration", calibration,
@@ -85,112 +67,44 @@ void BenchmarkLoadFlags::Declare(CLI::App& command) {
       ->group(group);
 }
 
-bool BenchmarkLoadFlags::given() const {
-  return concurrency || rate || requests || shortest || token_budget || poll_interval ||
-         hold_steps || max_requests || !corrections.empty() || bare || recipe || calibration;
-}
-
-Result<std::optional<LoadAnswer>> BenchmarkLoadFlags::Forecast(const EstimateRequest& request,
-                                                               const PointEstimate& point,
-                                                               bool by_default) const {
-  const bool pools = request.mode == EstimateMode::kDisagg;
-  if (!pools && request.mode != EstimateMode::kAgg) {
-    if (!given()) return std::nullopt;
-    return Fail(ErrorKind::kUsage,
-                "a load (--concurrency, --rate ...) goes with the modes agg and disagg only");
-  }
-  if (!given() && !by_default) return std::nullopt;
-  if (point.workers.empty() || (pools && point.workers.size() < 2)) {
-    return Fail(ErrorKind::kInternal, "the estimate names no workers");
-  }
-  ReplicaSpec replica;
-  // Pools stand in the order prefill, decode.
-  replica.worker = point.workers[pools ? 1 : 0];
-  replica.memory_fraction = request.memory_fraction;
-  if (pools) {
-    replica.prefill = point.workers[0];
-    replica.prefill_workers = request.prefill.workers.value_or(1);
-    replica.decode_workers = request.decode.workers.value_or(1);
-    replica.prefill_batch = request.prefill.batch;
-    if (request.decode.memory_fraction) replica.memory_fraction = request.decode.memory_fraction;
-  } else {
-    replica.ctx_tokens = request.ctx_tokens;
-    replica.batch = request.batch;
-  }
-  const Worker& worker = *replica.worker;
-  const Backend backend = worker.backend();
-
+Result<LoadAnswer> BenchmarkLoadFlags::Answer(const EstimateRequest& request,
+                                              const PointEstimate& point,
+                                              const ServingRun& run) const {
   LoadAnswer answer;
-  LoadSpec& load = answer.load;
-  const std::int64_t batch = pools ? request.decode.batch.value_or(request.batch) : request.batch;
-  double progress = 1;
-  if (worker.plan().nextn > 0) {
-    progress += std::clamp(request.nextn_accepted.value_or(0), 0.0,
-                           static_cast<double>(worker.plan().nextn));
+  answer.run = run;
+  answer.intervals = run.intervals;
+  if (!calibration) return answer;
+  IC_ASSIGN(const CalibrationProfile profile, ReadProfile(*calibration));
+  const bool pools = request.mode == EstimateMode::kDisagg;
+  const Worker& worker = *point.workers[pools ? 1 : 0];
+  CalibrationQuery query;
+  query.family = {std::string(ToString(worker.backend())),
+                  request.system,
+                  request.model,
+                  std::string(PublishedPrecision(worker.plan().quant)),
+                  request.version.value_or(""),
+                  "",
+                  pools ? "disagg" : "agg"};
+  query.isl = run.load.isl;
+  query.osl = run.load.osl;
+  query.concurrency = run.load.concurrency;
+  std::string why;
+  if (const CalibrationFactor* factor = FindFactor(profile, query, &why)) {
+    answer.calibrated_ttft_ms = run.forecast.ttft.mean * factor->ttft;
+    answer.calibrated_tpot_ms = run.forecast.tpot.mean * factor->tpot;
+    answer.intervals =
+        IntervalsOf(run.kind, *answer.calibrated_ttft_ms, *answer.calibrated_tpot_ms);
+    answer.notes.push_back(fmt::format("calibrated with {} measured points of {}", factor->points,
+                                       factor->family.Text()));
+  } else {
+    answer.notes.push_back(why);
   }
-  load = ClosedLoad(request.workload, worker,
-                    concurrency.value_or(rate ? 0 : batch * replica.decode_ranks()), progress);
-  load.requests = requests.value_or(0);
-  load.shortest = shortest.value_or(load.shortest);
-  load.seed = seed;
-  load.rate = rate.value_or(0);
-
-  const std::int64_t in_flight = std::max<std::int64_t>(load.concurrency, 1);
-  answer.policy = PolicyOf(replica, in_flight, load.isl);
-  if (recipe) {
-    std::string flags;
-    const BatchPolicy published =
-        BenchmarkRecipe({backend, &worker.system(), request.model, PrecisionOf(worker.plan().quant),
-                         in_flight, load.isl},
-                        &flags);
-    answer.policy.poll_interval = published.poll_interval;
-    if (!pools && !request.ctx_tokens) answer.policy.token_budget = published.token_budget;
-    if (!flags.empty()) answer.notes.push_back("benchmark recipe: " + flags);
-  }
-  if (token_budget) answer.policy.token_budget = *token_budget;
-  if (poll_interval) answer.policy.poll_interval = *poll_interval;
-  if (hold_steps) answer.policy.hold_steps = *hold_steps;
-  if (max_requests) answer.policy.max_requests = *max_requests;
-
-  answer.corrections = bare ? NoCorrections() : CorrectionsOf(replica);
-  IC_ASSIGN(const CorrectionSettings settings, ParseCorrections(corrections));
-  IC_RETURN_IF_ERROR(ApplyCorrections(settings, answer.corrections));
-
-  IC_ASSIGN(ReplicaSimulator simulator, ReplicaSimulator::Create(replica));
-  IC_ASSIGN(answer.forecast, simulator.Run(answer.policy, answer.corrections, load));
-  if (calibration) {
-    IC_ASSIGN(const CalibrationProfile profile, ReadProfile(*calibration));
-    CalibrationQuery query;
-    query.family = {std::string(ToString(backend)),
-                    request.system,
-                    request.model,
-                    PrecisionOf(worker.plan().quant),
-                    request.version.value_or(""),
-                    "",
-                    pools ? "disagg" : "agg"};
-    query.isl = load.isl;
-    query.osl = load.osl;
-    query.concurrency = load.concurrency;
-    std::string why;
-    if (const CalibrationFactor* factor = FindFactor(profile, query, &why)) {
-      answer.calibrated_ttft_ms = answer.forecast.ttft.mean * factor->ttft;
-      answer.calibrated_tpot_ms = answer.forecast.tpot.mean * factor->tpot;
-      answer.notes.push_back(fmt::format("calibrated with {} measured points of {}", factor->points,
-                                         factor->family.Text()));
-    } else {
-      answer.notes.push_back(why);
-    }
-  }
-  const std::int64_t share = replica.decode_ranks();
-  answer.intervals =
-      IntervalsOf(KindOf(worker, pools, (in_flight + share - 1) / share, load.isl, load.osl),
-                  answer.calibrated_ttft_ms.value_or(answer.forecast.ttft.mean),
-                  answer.calibrated_tpot_ms.value_or(answer.forecast.tpot.mean));
   return answer;
 }
 
 std::string LoadAnswer::Text() const {
-  const ServingForecast& f = forecast;
+  const ServingForecast& f = run.forecast;
+  const LoadSpec& load = run.load;
   std::string text =
       load.concurrency > 0
           ? fmt::format("\nas a benchmark with {} requests in flight would see it ({} requests)\n",
@@ -220,7 +134,9 @@ std::string LoadAnswer::Text() const {
 }
 
 ordered_json LoadAnswer::Json() const {
-  const ServingForecast& f = forecast;
+  const ServingForecast& f = run.forecast;
+  const LoadSpec& load = run.load;
+  const BatchPolicy& policy = run.policy;
   ordered_json json;
   if (load.concurrency > 0) {
     json["concurrency"] = load.concurrency;
@@ -256,7 +172,7 @@ ordered_json LoadAnswer::Json() const {
                     {"kv_output_share", policy.kv_output_share},
                     {"memory_fraction", policy.memory_fraction}};
   for (const CorrectionFacts& facts : CorrectionNames()) {
-    json["corrections"][std::string(facts.name)] = GetCorrection(corrections, facts);
+    json["corrections"][std::string(facts.name)] = GetCorrection(run.corrections, facts);
   }
   return json;
 }

@@ -1,7 +1,6 @@
 // The load that `estimate` puts on a deployment in virtual time, and how the outcome is told.
 #pragma once
 
-#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -9,9 +8,7 @@
 
 #include "base/error.h"
 #include "cli/cli_context.h"
-#include "search/estimate_point.h"
-#include "serving/closed_loop.h"
-#include "serving/uncertainty.h"
+#include "search/estimate_score.h"
 
 namespace CLI {
 class App;
@@ -19,14 +16,10 @@ class App;
 
 namespace infercast {
 
-// What came of it.
+// A run, and what a calibration profile makes of it.
 struct LoadAnswer {
-  LoadSpec load;
-  BatchPolicy policy;
-  ServingCorrections corrections;
-  ServingForecast forecast;
-  ForecastIntervals intervals;  // of the figures below
-  // After calibration, where a profile applies.
+  ServingRun run;
+  ForecastIntervals intervals;  // of the calibrated figures where a profile applies
   std::optional<double> calibrated_ttft_ms, calibrated_tpot_ms;
   std::vector<std::string> notes;
 
@@ -35,25 +28,14 @@ struct LoadAnswer {
 };
 
 struct BenchmarkLoadFlags {
-  std::optional<std::int64_t> concurrency;
-  std::optional<double> rate;
-  std::optional<std::int64_t> requests;
-  std::optional<double> shortest;
-  std::uint64_t seed = 1;
-  std::optional<std::int64_t> token_budget, poll_interval, hold_steps, max_requests;
-  std::vector<std::string> corrections;
-  bool bare = false;
-  bool recipe = false;
+  BenchmarkLoad load;
   std::optional<std::string> calibration;
 
   void Declare(CLI::App& command);
-  bool given() const;
-
-  // The load of an aggregated or disaggregated estimate; none in other modes. Without --concurrency
-  // and --rate: as many requests in flight as the estimate has, if `by_default`. kUsage when load
-  // options are given in a mode that has no load.
-  Result<std::optional<LoadAnswer>> Forecast(const EstimateRequest& request,
-                                             const PointEstimate& point, bool by_default) const;
+  bool given() const { return load.given() || calibration; }
+  // kIo, kInvalidArgument of the profile.
+  Result<LoadAnswer> Answer(const EstimateRequest& request, const PointEstimate& point,
+                            const ServingRun& run) const;
 };
 
 }  // namespace infercast

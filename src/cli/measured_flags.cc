@@ -4,9 +4,9 @@
 
 #include <CLI/CLI.hpp>
 #include <cassert>
-#include <charconv>
 
 #include "base/files.h"
+#include "serving/correction_settings.h"
 
 namespace infercast {
 
@@ -64,31 +64,6 @@ Result<ValidateOptions> MeasuredFlags::Options(const CliContext& context) const 
     return c;
   };
   return options;
-}
-
-Result<CorrectionSettings> ParseCorrections(const std::vector<std::string>& texts) {
-  CorrectionSettings set;
-  for (const std::string& text : texts) {
-    const std::size_t at = text.find('=');
-    const std::string name = text.substr(0, at);
-    double value = -1;
-    if (at != std::string::npos) {
-      const char *begin = text.data() + at + 1, *end = text.data() + text.size();
-      const auto [stop, error] = std::from_chars(begin, end, value);
-      if (error != std::errc() || stop != end) value = -1;
-    }
-    ServingCorrections probe;
-    IC_RETURN_IF_ERROR(SetCorrection(probe, name, value));
-    set.emplace_back(name, value);
-  }
-  return set;
-}
-
-Status ApplyCorrections(const CorrectionSettings& settings, ServingCorrections& corrections) {
-  for (const auto& [name, value] : settings) {
-    IC_RETURN_IF_ERROR(SetCorrection(corrections, name, value));
-  }
-  return {};
 }
 
 Result<CalibrationProfile> ReadProfile(const std::string& path) {

@@ -33,11 +33,6 @@ struct MeasuredFlags {
   Result<ValidateOptions> Options(const CliContext& context) const;
 };
 
-// "name=value" texts. kUnknownName, kInvalidArgument.
-using CorrectionSettings = std::vector<std::pair<std::string, double>>;
-Result<CorrectionSettings> ParseCorrections(const std::vector<std::string>& texts);
-Status ApplyCorrections(const CorrectionSettings& settings, ServingCorrections& corrections);
-
 // kIo, kInvalidArgument.
 Result<CalibrationProfile> ReadProfile(const std::string& path);
 

@@ -111,11 +111,10 @@ void SearchOutputFlags::Declare(CLI::App& command) {
   command.add_option("--threads", threads, "Threads of the search (default: all)");
 }
 
-Result<ScoredBy> SearchOutputFlags::Score(const CliContext& context) const {
-  const bool native = context.behaviour == Behaviour::kNative;
-  if (!score) return native ? ScoredBy::kClosedLoop : ScoredBy::kFormula;
+Result<ScoredBy> ScoreAsked(const std::optional<std::string>& score, const CliContext& context) {
+  if (!score) return DefaultScore(context.behaviour);
   IC_ASSIGN(const ScoredBy by, ParseNamed<ScoredBy>(*score));
-  if (!native && by == ScoredBy::kClosedLoop) {
+  if (context.behaviour != Behaviour::kNative && by == ScoredBy::kClosedLoop) {
     return Fail(ErrorKind::kUsage, "--score closed-loop goes with the native behaviour only");
   }
   return by;

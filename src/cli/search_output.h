@@ -17,6 +17,10 @@ class App;
 
 namespace infercast {
 
+// --score, given or not: natively benchmark runs in virtual time unless it says otherwise.
+// kUnknownName; kUsage for runs in reference behaviour.
+Result<ScoredBy> ScoreAsked(const std::optional<std::string>& score, const CliContext& context);
+
 struct SearchOutputFlags {
   std::size_t top_n = 5;
   std::string rows = "best";
@@ -27,9 +31,8 @@ struct SearchOutputFlags {
   PlotFlags plots;
 
   void Declare(CLI::App& command);
-  // What rows are ranked by: natively benchmark runs in virtual time unless --score says otherwise.
-  // kUnknownName; kUsage for runs in reference behaviour.
-  Result<ScoredBy> Score(const CliContext& context) const;
+  // What rows are ranked by.
+  Result<ScoredBy> Score(const CliContext& context) const { return ScoreAsked(score, context); }
 };
 
 // Prints, draws and saves. With several systems or backends the table that compares them comes

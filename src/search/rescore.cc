@@ -13,14 +13,13 @@
 #include <utility>
 #include <vector>
 
-#include "serving/replica_forecast.h"
+#include "search/ladder.h"
+#include "search/row_runner.h"
 
 namespace infercast {
 
 namespace {
 
-// Runs of one layout at most, beside those of the front.
-constexpr int kMostTries = 6;
 // Rows that the formula finds this much too slow may yet meet the target.
 constexpr double kSlack = 1.15;
 // Requests of all runs for the front together.
@@ -29,8 +28,6 @@ constexpr std::int64_t kFrontRequests = 30000;
 constexpr std::size_t kSpareLayouts = 2;
 // Requests of a run that may be made freely; of longer ones only as many as are needed.
 constexpr double kCheapRun = 10000;
-// Halvings of the step between a row that fails and one that does not, where runs are long.
-constexpr int kLongHalvings = 1;
 
 double RequestsOf(const PickRow& row) { return 10 * row.concurrency; }
 
@@ -54,82 +51,6 @@ Targets TargetsOf(const Task& task) {
   return t;
 }
 
-using WorkerMap = std::map<const WorkerIdentity*, std::shared_ptr<const Worker>>;
-
-// Runs the rows of one layout, one after the other. Steps' prices are kept by pair of workers.
-class LayoutRunner {
- public:
-  LayoutRunner(const ResolvedTask& task, const WorkerMap& workers)
-      : task_(task), workers_(workers) {}
-
-  // Sets the row's score. False: it cannot be run, error() tells why; or its mean TTFT is beyond
-  // `give_up` (0: runs end as they end).
-  bool Run(TaskRow& row, double give_up = 0) {
-    if (row.score) return true;
-    Status done = Try(row, give_up);
-    if (done) return true;
-    const bool gave_up = give_up > 0 && done.error().kind == ErrorKind::kNoFeasibleConfig;
-    if (!gave_up) error_ = std::move(done.error());
-    return false;
-  }
-  const std::optional<Error>& error() const { return error_; }
-
- private:
-  Status Try(TaskRow& row, double give_up) {
-    ReplicaSpec spec;
-    spec.memory_fraction = task_.task.memory_fraction;
-    std::int64_t batch = 0, gpus = 0;
-    const WorkerIdentity* prefill = nullptr;
-    const WorkerIdentity* decode = nullptr;
-    if (const AggregatedRow* a = row.aggregated()) {
-      decode = a->worker;
-      spec.ctx_tokens = a->ctx_tokens;
-      spec.batch = batch = a->bs;
-      gpus = a->num_total_gpus;
-    } else {
-      const DisaggregatedRow& d = *row.disaggregated();
-      prefill = d.prefill.worker;
-      decode = d.decode.worker;
-      spec.prefill_workers = d.prefill_workers;
-      spec.decode_workers = d.decode_workers;
-      spec.prefill_batch = d.prefill.bs;
-      batch = d.decode.bs;
-      gpus = d.num_total_gpus;
-    }
-    const auto worker = [&](const WorkerIdentity* id) {
-      const auto found = workers_.find(id);
-      return found == workers_.end() ? nullptr : found->second;
-    };
-    spec.worker = worker(decode);
-    if (prefill != nullptr) spec.prefill = worker(prefill);
-    if (spec.worker == nullptr || (prefill != nullptr && spec.prefill == nullptr)) {
-      return Fail(ErrorKind::kInternal, "the worker of a row is not kept");
-    }
-    auto& simulator = simulators_[{decode, prefill}];
-    if (!simulator) {
-      IC_ASSIGN(ReplicaSimulator made, ReplicaSimulator::Create(spec));
-      simulator = std::make_unique<ReplicaSimulator>(std::move(made));
-    } else {
-      simulator->Reshape(spec);
-    }
-    const Workload& workload = task_.task.workload;
-    LoadSpec load = ClosedLoad(workload, *spec.worker, batch * spec.decode_ranks(),
-                               task_.speculation.progress());
-    load.give_up_ttft = give_up;
-    IC_ASSIGN(const ServingForecast run, simulator->Run(PolicyOf(spec, load.concurrency, load.isl),
-                                                        CorrectionsOf(spec), load));
-    row.score = ScoreOf(run, workload.osl, gpus);
-    return {};
-  }
-
-  const ResolvedTask& task_;
-  const WorkerMap& workers_;
-  std::map<std::pair<const WorkerIdentity*, const WorkerIdentity*>,
-           std::unique_ptr<ReplicaSimulator>>
-      simulators_;
-  std::optional<Error> error_;
-};
-
 // What one layout has to do.
 struct LayoutJob {
   std::vector<std::uint32_t> ladder;  // rows that may be shown, most throughput first; may be empty
@@ -139,10 +60,8 @@ struct LayoutJob {
 
 // Runs rows of the ladder until the one of most throughput that meets the targets is known. Runs
 // that are sure to miss the first token's target end early and leave no score.
-void Climb(const LayoutJob& job, const Targets& targets, LayoutRunner& runner, TaskTable& table) {
+void Climb(const LayoutJob& job, const Targets& targets, RowRunner& runner, TaskTable& table) {
   if (job.ladder.empty()) return;
-  int tries = 0;
-  std::size_t last = job.start;
   const auto load = [&](std::size_t place) {
     return PickRowOf(table.rows[job.ladder[place]]).concurrency;
   };
@@ -151,43 +70,11 @@ void Climb(const LayoutJob& job, const Targets& targets, LayoutRunner& runner, T
   };
   const auto met = [&](std::size_t place) {
     TaskRow& row = table.rows[job.ladder[place]];
-    ++tries;
-    last = place;
     return runner.Run(row, targets.ttft) && targets.Met(PickRowOf(row));
   };
-  if (met(job.start)) {
-    for (std::size_t up = job.start; up > 0 && tries < kMostTries && cheap(up - 1); --up) {
-      if (!met(up - 1)) break;
-    }
-    return;
-  }
-  // Down in steps that double, of long runs to half the load; then between the last that failed and
-  // the first that did not.
-  std::size_t failed = job.start;
-  std::size_t good = job.ladder.size();
-  for (std::size_t step = 1; tries < kMostTries && failed + 1 < job.ladder.size(); step *= 2) {
-    std::size_t next = std::min(failed + step, job.ladder.size() - 1);
-    if (!cheap(failed)) {
-      const double half = 0.5 * load(failed);
-      while (next + 1 < job.ladder.size() && load(next) > half) ++next;
-    }
-    if (met(next)) {
-      good = next;
-      break;
-    }
-    failed = next;
-  }
-  if (good == job.ladder.size()) {
-    // Nothing meets the targets: the lightest one that was tried shows by how much.
-    runner.Run(table.rows[job.ladder[last]]);
-    return;
-  }
-  int halvings = 0;
-  while (good < job.ladder.size() && good - failed > 1 && tries < kMostTries) {
-    const std::size_t middle = failed + (good - failed) / 2;
-    if (!cheap(middle) && ++halvings > kLongHalvings) break;
-    (met(middle) ? good : failed) = middle;
-  }
+  const Climbed climbed = ClimbLadder(job.ladder.size(), job.start, met, cheap, load);
+  // Nothing meets the targets: the lightest one that was tried shows by how much.
+  if (!climbed.found) runner.Run(table.rows[job.ladder[climbed.last]]);
 }
 
 std::map<std::string, LayoutJob> JobsOf(std::span<const PickRow> rows, const Task& task,
@@ -286,13 +173,6 @@ Result<PickResult> PickScored(const TaskTable& table, const Targets& targets,
   return out;
 }
 
-// The closed loop knows neither encoders nor attention/feed-forward disaggregation.
-bool CanBeRun(const TaskRow& row) {
-  if (row.encoders || row.afd() != nullptr) return false;
-  if (const AggregatedRow* a = row.aggregated()) return !(a->encoder_latency > 0);
-  return !(row.disaggregated()->encoder_latency > 0);
-}
-
 }  // namespace
 
 Status Rescore(const ResolvedTask& task, const Constraint& constraint, std::size_t top_n,
@@ -312,14 +192,12 @@ Status Rescore(const ResolvedTask& task, const Constraint& constraint, std::size
   const Targets targets = TargetsOf(task.task);
   std::map<std::string, LayoutJob> jobs = JobsOf(rows, task.task, wide, top_n);
   WorkerMap workers;
-  for (const std::shared_ptr<const Worker>& worker : table.workers) {
-    workers.emplace(&worker->identity(), worker);
-  }
+  AddWorkers(table.workers, workers);
   std::vector<LayoutJob*> order;
   for (auto& [group, job] : jobs) order.push_back(&job);
   std::vector<std::optional<Error>> errors(order.size());
   tbb::parallel_for(std::size_t{0}, order.size(), [&](std::size_t k) {
-    LayoutRunner runner(task, workers);
+    RowRunner runner(task, workers);
     Climb(*order[k], targets, runner, table);
     for (const std::uint32_t i : order[k]->front) runner.Run(table.rows[i]);
     if (runner.error()) errors[k] = runner.error();

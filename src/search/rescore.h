@@ -15,18 +15,11 @@
 
 #include "base/error.h"
 #include "search/picking.h"
+#include "search/score.h"
 #include "search/task_resolution.h"
 #include "search/task_table.h"
 
 namespace infercast {
-
-// How the rows that are shown were ranked.
-enum class ScoredBy : std::uint8_t { kFormula, kClosedLoop };
-template <>
-struct EnumNames<ScoredBy> {
-  static constexpr std::string_view kType = "score";
-  static constexpr std::array<std::string_view, 2> kNames = {"formula", "closed-loop"};
-};
 
 // Picks at most `top_n` of `rows`: for a cluster, for a load. The front does not depend on `top_n`.
 using RowPicker = std::function<Result<PickResult>(

@@ -200,7 +200,9 @@ Result<TaskPoint> EvaluateAggregatedPoint(const ResolvedTask& resolved,
   IC_ASSIGN(AggregatedRow row, EvaluateAggregated(*worker, task.workload, point.batch,
                                                   point.ctx_tokens.value_or(isl), options));
   IC_RETURN_IF_ERROR(CheckFits(resolved, row, ""));
-  TaskPoint out{{std::move(row), std::nullopt}, {worker}};
+  TaskPoint out;
+  out.row.figures = std::move(row);
+  out.workers.push_back(worker);
   if (task.epd.enabled) {
     IC_RETURN_IF_ERROR(AddEncoderPool(resolved, point.encoder, bench, out.row));
   }
@@ -241,7 +243,7 @@ Result<TaskPoint> EvaluateDisaggregatedPoint(const ResolvedTask& resolved,
   ProjectSpeculation(decode, resolved.speculation.accepted, reference);
   DisaggregatedRow row = ComposeDisaggregated(prefill, decode, point.prefill.workers,
                                               point.decode.workers, search.factors);
-  out.row = {std::move(row), std::nullopt};
+  out.row.figures = std::move(row);
   if (task.epd.enabled) {
     IC_RETURN_IF_ERROR(AddEncoderPool(resolved, point.encoder, bench, out.row));
   }

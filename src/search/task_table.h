@@ -19,11 +19,14 @@
 
 namespace infercast {
 
+struct ServingRun;
+
 struct TaskRow {
   std::variant<AggregatedRow, DisaggregatedRow, AfdRow> figures;
   std::optional<EncoderStage> encoders;
   // Of a benchmark run in virtual time; rows without one are known by the formula only.
   std::optional<ReplicaScore> score = std::nullopt;
+  std::shared_ptr<const ServingRun> run = nullptr;  // the run behind the score
 
   const AggregatedRow* aggregated() const { return std::get_if<AggregatedRow>(&figures); }
   const DisaggregatedRow* disaggregated() const { return std::get_if<DisaggregatedRow>(&figures); }

@@ -80,4 +80,20 @@ Result<ServingForecast> ReplicaSimulator::Run(const BatchPolicy& policy,
   return ForecastDisaggregated(pools, corrections, load);
 }
 
+Result<ServingRun> ReplicaSimulator::Record(const BatchPolicy& policy,
+                                            const ServingCorrections& corrections,
+                                            const LoadSpec& load) {
+  ServingRun run;
+  IC_ASSIGN(run.forecast, Run(policy, corrections, load));
+  run.load = load;
+  run.policy = policy;
+  run.corrections = corrections;
+  const std::int64_t in_flight = std::max<std::int64_t>(load.concurrency, 1);
+  const std::int64_t ranks = replica_.decode_ranks();
+  run.kind = KindOf(*replica_.worker, replica_.disaggregated(), (in_flight + ranks - 1) / ranks,
+                    load.isl, load.osl);
+  run.intervals = IntervalsOf(run.kind, run.forecast.ttft.mean, run.forecast.tpot.mean);
+  return run;
+}
+
 }  // namespace infercast

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "serving/closed_loop.h"
+#include "serving/uncertainty.h"
 #include "serving/worker.h"
 
 namespace infercast {
@@ -35,6 +36,16 @@ ServingCorrections CorrectionsOf(const ReplicaSpec& replica);
 LoadSpec ClosedLoad(const Workload& workload, const Worker& worker, std::int64_t concurrency,
                     double progress);
 
+// A run, with all that it was made with.
+struct ServingRun {
+  LoadSpec load;
+  BatchPolicy policy;
+  ServingCorrections corrections;
+  ServingForecast forecast;
+  ForecastKind kind;
+  ForecastIntervals intervals;  // of the mean TTFT and TPOT
+};
+
 // Prices of the replica's steps, kept from one forecast to the next. Answers do not depend on what
 // was asked before. Not safe to share between threads.
 class ReplicaSimulator {
@@ -46,6 +57,9 @@ class ReplicaSimulator {
   // Errors of ForecastClosedLoop and ForecastDisaggregated.
   Result<ServingForecast> Run(const BatchPolicy& policy, const ServingCorrections& corrections,
                               const LoadSpec& load);
+  // The same, with the interval in which measurements of such runs have lain.
+  Result<ServingRun> Record(const BatchPolicy& policy, const ServingCorrections& corrections,
+                            const LoadSpec& load);
   // For another replica of the same workers: other counts, batches or flags.
   void Reshape(const ReplicaSpec& replica);
 

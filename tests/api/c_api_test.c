@@ -140,6 +140,50 @@ static void TestEngine(void) {
   infercast_options_free(options);
 }
 
+static double Number(const infercast_table* table, const char* column) {
+  double value = -1;
+  CHECK(infercast_table_number(table, 0, column, &value) == INFERCAST_OK);
+  return value;
+}
+
+static void TestForecasts(void) {
+  infercast_options* options = Qwen();
+  infercast_table* table = NULL;
+  CHECK(infercast_options_set(options, "batch_size", "16") == INFERCAST_OK);
+  CHECK(infercast_estimate(options, &table) == INFERCAST_OK);
+  CHECK(strcmp(infercast_table_text(table, 0, "scored_by"), "formula") == 0);
+  const double formula = Number(table, "ttft_ms");
+  CHECK(Number(table, "formula_ttft_ms") == formula);
+  CHECK(infercast_table_text(table, 0, "serving_requests") == NULL);
+  infercast_table_free(table);
+
+  CHECK(infercast_options_set(options, "behaviour", "native") == INFERCAST_OK);
+  CHECK(infercast_options_set(options, "concurrency", "8") == INFERCAST_OK);
+  CHECK(infercast_estimate(options, &table) == INFERCAST_OK);
+  CHECK(strcmp(infercast_table_text(table, 0, "scored_by"), "closed_loop") == 0);
+  CHECK(Number(table, "formula_ttft_ms") == formula);
+  CHECK(Number(table, "serving_requests") == 80);
+  CHECK(Number(table, "concurrency") == 8);
+  CHECK(Number(table, "ttft_ms") == Number(table, "serving_ttft_ms_mean"));
+  CHECK(Number(table, "serving_ttft_ms_p99") >= Number(table, "serving_ttft_ms_median"));
+  CHECK(Number(table, "serving_tpot_interval_ms_low") < Number(table, "tpot_ms"));
+  CHECK(Number(table, "serving_ttft_parts_ms_prefill") > 0);
+  infercast_table_free(table);
+
+  CHECK(infercast_options_set(options, "modes", "agg") == INFERCAST_OK);
+  CHECK(infercast_options_set(options, "total_gpus", "2") == INFERCAST_OK);
+  CHECK(infercast_sweep(options, &table) == INFERCAST_OK);
+  CHECK(strcmp(infercast_table_text(table, 0, "scored_by"), "closed_loop") == 0);
+  CHECK(Number(table, "ttft_ms") == Number(table, "serving_ttft_ms_mean"));
+  infercast_table_free(table);
+  CHECK(infercast_options_set(options, "score", "formula") == INFERCAST_OK);
+  CHECK(infercast_sweep(options, &table) == INFERCAST_OK);
+  CHECK(strcmp(infercast_table_text(table, 0, "scored_by"), "formula") == 0);
+  CHECK(Number(table, "ttft_ms") == Number(table, "formula_ttft_ms"));
+  infercast_table_free(table);
+  infercast_options_free(options);
+}
+
 static void TestLists(void) {
   infercast_table* table = NULL;
   CHECK(infercast_versions("h200_sxm", "vllm", NULL, &table) == INFERCAST_OK);
@@ -153,6 +197,7 @@ int main(void) {
   CHECK(infercast_version()[0] != '\0');
   TestErrors();
   TestEngine();
+  TestForecasts();
   TestLists();
   printf("%d checks failed\n", failures);
   return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

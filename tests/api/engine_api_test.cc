@@ -297,6 +297,99 @@ TEST(ForecastApi, TellsWhatBoundsOperatorsWhenAsked) {
   EXPECT_TRUE(links);
 }
 
+TEST(ForecastApi, IsScoredByARunNativelyAndByTheFormulaElsewhere) {
+  EstimateOptions options;
+  options.model = Qwen();
+  options.batch_size = 32;
+  const Forecast reference = Estimate(options).value();
+  EXPECT_EQ(reference.scored_by, "formula");
+  EXPECT_FALSE(reference.serving);
+  EXPECT_EQ(reference.ttft_ms, reference.formula.ttft_ms);
+
+  options.model.data.behaviour = "native";
+  const Forecast native = Estimate(options).value();
+  EXPECT_EQ(native.scored_by, "closed_loop");
+  ASSERT_TRUE(native.serving);
+  const ServingForecast& run = *native.serving;
+  EXPECT_EQ(run.concurrency, 32);
+  EXPECT_EQ(run.requests, 320);
+  EXPECT_EQ(native.ttft_ms, run.ttft_ms.mean);
+  EXPECT_EQ(native.tpot_ms, run.tpot_ms.mean);
+  EXPECT_EQ(native.formula.ttft_ms, reference.ttft_ms);
+  EXPECT_NE(native.formula.ttft_ms, native.ttft_ms);
+  const FirstTokenParts& parts = run.ttft_parts_ms;
+  EXPECT_NEAR(parts.front_end + parts.polling + parts.queue + parts.prefill + parts.transfer,
+              run.ttft_ms.mean, 1e-6);
+  EXPECT_LT(run.ttft_interval_ms.low, run.ttft_ms.mean);
+  EXPECT_GT(run.tpot_interval_ms.high, run.tpot_ms.mean);
+  EXPECT_LE(run.ttft_ms.median, run.ttft_ms.p90);
+  EXPECT_LE(run.ttft_ms.p90, run.ttft_ms.p99);
+
+  options.score = "formula";
+  const Forecast formula = Estimate(options).value();
+  EXPECT_EQ(formula.scored_by, "formula");
+  EXPECT_FALSE(formula.serving);
+  EXPECT_EQ(formula.tpot_ms, native.formula.tpot_ms);
+  // A run that is asked for stands beside.
+  options.load.rate = 1;
+  options.load.num_requests = 40;
+  const Forecast beside = Estimate(options).value();
+  EXPECT_EQ(beside.tpot_ms, formula.tpot_ms);
+  ASSERT_TRUE(beside.serving);
+  EXPECT_EQ(beside.serving->rate, 1);
+  EXPECT_EQ(beside.serving->requests, 40);
+}
+
+TEST(ForecastApi, RefusesScoresAndLoadsThatMeanNothing) {
+  EstimateOptions options;
+  options.model = Qwen();
+  options.batch_size = 32;
+  options.score = "closed-loop";
+  EXPECT_EQ(Estimate(options).error().kind, ErrorKind::kInvalidArgument);  // reference behaviour
+  options.model.data.behaviour = "native";
+  options.score = "closed";
+  EXPECT_EQ(Estimate(options).error().kind, ErrorKind::kUnknownName);
+  options.score.clear();
+  options.load.concurrency = 2.5;
+  EXPECT_EQ(Estimate(options).error().kind, ErrorKind::kInvalidArgument);
+  options.load = {};
+  options.load.corrections = {"no_such=1"};
+  EXPECT_EQ(Estimate(options).error().kind, ErrorKind::kUnknownName);
+  options.load = {};
+  options.load.concurrency = 4;
+  options.mode = "static";
+  EXPECT_EQ(Estimate(options).error().kind, ErrorKind::kInvalidArgument);
+  options.load = {};
+  const Forecast fixed = Estimate(options).value();
+  EXPECT_EQ(fixed.scored_by, "formula");
+  EXPECT_NE(fixed.notes.front().find("scored by the formula"), std::string::npos);
+}
+
+TEST(ForecastApi, SearchesRankByRunsUnlessAskedOtherwise) {
+  SweepOptions options;
+  options.model = Qwen();
+  options.model.data.behaviour = "native";
+  options.modes = {"agg"};
+  options.total_gpus = 4;
+  const SearchResult runs = Sweep(options).value();
+  for (const Forecast& f : runs.Best().best) {
+    EXPECT_EQ(f.scored_by, "closed_loop");
+    ASSERT_TRUE(f.serving);
+    EXPECT_EQ(f.ttft_ms, f.serving->ttft_ms.mean);
+    EXPECT_NE(f.ttft_ms, f.formula.ttft_ms);
+    if (!runs.Best().exceeded) {
+      EXPECT_LE(f.ttft_ms, options.ttft_ms);
+    }
+  }
+  options.score = "formula";
+  const SearchResult formula = Sweep(options).value();
+  for (const Forecast& f : formula.Best().best) {
+    EXPECT_EQ(f.scored_by, "formula");
+    EXPECT_FALSE(f.serving);
+    EXPECT_EQ(f.ttft_ms, f.formula.ttft_ms);
+  }
+}
+
 TEST(OnlineApi, FallsBackToARegressionForUnknownModels) {
   const OnlineModel model =
       OnlineModel::BestAvailable(R"({"schema_version": 1, "model_name": "no-such-model",
@@ -330,6 +423,14 @@ TEST(NamedOptionsApi, FillEveryOptionsStruct) {
   EXPECT_EQ(options.memory().model.parallelism.moe_ep, 8);
   EXPECT_EQ(options.model().nextn, std::nullopt);
   EXPECT_EQ(options.sweep().modes, (std::vector<std::string>{"agg", "disagg"}));
+  EXPECT_TRUE(options.Set("score", "formula"));
+  EXPECT_TRUE(options.Set("concurrency", "12"));
+  EXPECT_TRUE(options.Set("correction", "first_token_ms=1,decode_scale=2"));
+  EXPECT_EQ(options.estimate().score, "formula");
+  EXPECT_EQ(options.recommend().search.score, "formula");
+  EXPECT_EQ(options.estimate().load.concurrency, 12);
+  EXPECT_EQ(options.recommend().concurrency, 12);
+  EXPECT_EQ(options.estimate().load.corrections.size(), 2u);
   EXPECT_TRUE(options.Set("moe_ep_size", "none"));
   EXPECT_EQ(options.model().parallelism.moe_ep, std::nullopt);
 

@@ -10,10 +10,14 @@ with underscores; None means the default. Errors are subclasses of infercast.Inf
 
 from infercast._api import estimate, recommend, sweep, sweep_grid
 from infercast._core import (
+    Distribution,
     Engine,
     EngineSpec,
+    FirstTokenParts,
     Forecast,
+    FormulaFigures,
     ForwardPassMetrics,
+    Interval,
     MemoryEstimate,
     MixedCost,
     NumberFormats,
@@ -24,6 +28,7 @@ from infercast._core import (
     PhaseCost,
     SearchExperiment,
     SearchResult,
+    ServingForecast,
     StaticCost,
     StepCost,
     WorkerForecast,
@@ -40,11 +45,15 @@ from infercast.errors import InfercastError
 __version__ = _version()
 
 __all__ = [
+    "Distribution",
     "Engine",
     "EngineSpec",
+    "FirstTokenParts",
     "Forecast",
+    "FormulaFigures",
     "ForwardPassMetrics",
     "InfercastError",
+    "Interval",
     "MemoryEstimate",
     "MixedCost",
     "NumberFormats",
@@ -55,6 +64,7 @@ __all__ = [
     "PhaseCost",
     "SearchExperiment",
     "SearchResult",
+    "ServingForecast",
     "StaticCost",
     "StepCost",
     "SweepGrid",

@@ -24,15 +24,22 @@ def estimate(
     attention_dp_size: int = 1,
     moe_tp_size: int | None = None,
     moe_ep_size: int | None = None,
+    score: str | None = None,
+    concurrency: int | None = None,
+    rate: float | None = None,
     database_mode: str = "SILICON",
     behaviour: str = "native",
     **settings,
 ) -> Forecast:
     """The forecast of one given deployment, with the cost of every operator in `phases`.
 
+    Its figures are those of a benchmark run in virtual time (`serving` has the rest of them), the closed formula's stand in `formula`.
+
     estimate_mode: "agg" (continuous batching), "disagg" (prefill and decode pools), "static", "static_ctx", "static_gen".
     isl, osl, prefix: input, generated and cached tokens of a request.
     batch_size: requests in flight per data-parallel rank.
+    score: "closed-loop" (the default but for behaviour "reference") or "formula": no run, in a fraction of the time.
+    concurrency, rate: the load of the run: requests in flight (default: as many as the batches hold), or arrivals per second.
     settings: any of infercast.option_names(); of pools prefill_tp_size, prefill_batch_size, prefill_num_workers and so on.
 
     Raises DoesNotFitError, UnknownNameError, InvalidArgumentError, NotMeasuredError and others of infercast.errors.
@@ -52,6 +59,9 @@ def estimate(
         attention_dp_size=attention_dp_size,
         moe_tp_size=moe_tp_size,
         moe_ep_size=moe_ep_size,
+        score=score,
+        concurrency=concurrency,
+        rate=rate,
         database_mode=database_mode,
         behaviour=behaviour,
         **settings,
@@ -72,6 +82,7 @@ def sweep(
     tpot: float = 30.0,
     modes: Iterable[str] = ("agg", "disagg"),
     top_n: int = 5,
+    score: str | None = None,
     database_mode: str = "SILICON",
     behaviour: str = "native",
     **settings,
@@ -80,6 +91,8 @@ def sweep(
 
     backend: "any" or None: every backend that was measured on the system.
     ttft, tpot: targets for the time to first token and per output token (ms).
+    score: what is shown is ranked and held against the targets by benchmark runs in virtual time ("closed-loop", the default but for
+    behaviour "reference") or by the closed formula alone ("formula").
     settings: any of infercast.option_names().
 
     Runs on all processors with the GIL released; the answer does not depend on their number.
@@ -97,6 +110,7 @@ def sweep(
         tpot=tpot,
         modes=list(modes),
         top_n=top_n,
+        score=score,
         database_mode=database_mode,
         behaviour=behaviour,
         **settings,
@@ -118,6 +132,7 @@ def recommend(
     ttft: float = 2000.0,
     tpot: float = 30.0,
     top_n: int = 5,
+    score: str | None = None,
     database_mode: str = "SILICON",
     behaviour: str = "native",
     **settings,
@@ -140,6 +155,7 @@ def recommend(
         ttft=ttft,
         tpot=tpot,
         top_n=top_n,
+        score=score,
         database_mode=database_mode,
         behaviour=behaviour,
         **settings,

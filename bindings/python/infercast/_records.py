@@ -55,11 +55,22 @@ def _pandas():
     return pandas
 
 
+def _flat(prefix: str, record) -> dict:
+    row = {}
+    for name in type(record).__match_args__:
+        value = getattr(record, name)
+        if hasattr(type(value), "__match_args__"):
+            row.update(_flat(f"{prefix}{name}_", value))
+        else:
+            row[prefix + name] = value
+    return row
+
+
 def forecast_row(forecast) -> dict:
-    """A flat row: the figures, then those of the workers, prefixed by their role where there are several kinds."""
+    """A flat row: the figures, those of the workers, prefixed by their role where there are several kinds, of formula and run."""
     row = {}
     for name in type(forecast).__match_args__:
-        if name not in ("workers", "phases", "notes"):
+        if name not in ("workers", "phases", "notes", "formula", "serving"):
             row[name] = getattr(forecast, name)
     for worker in forecast.workers:
         prefix = "" if worker.role == "worker" else worker.role + "_"
@@ -69,6 +80,9 @@ def forecast_row(forecast) -> dict:
             row[prefix + name] = getattr(worker, name)
         for name in type(worker.formats).__match_args__:
             row[f"{prefix}{name}_format"] = getattr(worker.formats, name)
+    row.update(_flat("formula_", forecast.formula))
+    if forecast.serving is not None:
+        row.update(_flat("serving_", forecast.serving))
     return row
 
 

@@ -45,12 +45,54 @@ void BindForecast(nb::module_& m) {
   Record<PhaseCost>(m, "PhaseCost", "A part of a forecast with its operators.")
       .Field("name", &PhaseCost::name, "mix_step, genonly_step, prefill, decode, encoder ...")
       .Field("operators", &PhaseCost::operators, "A list of OperatorCost.");
+  Record<Distribution>(m, "Distribution", "Over the requests of a run (ms).")
+      .Field("mean", &Distribution::mean, "Mean.")
+      .Field("median", &Distribution::median, "Median.")
+      .Field("p90", &Distribution::p90, "90th percentile.")
+      .Field("p99", &Distribution::p99, "99th percentile.");
+  Record<Interval>(m, "Interval", "In which measurements of such means have lain (ms).")
+      .Field("low", &Interval::low, "10 % point.")
+      .Field("high", &Interval::high, "90 % point.");
+  Record<FirstTokenParts>(m, "FirstTokenParts", "Means that add up to the mean TTFT (ms).")
+      .Field("front_end", &FirstTokenParts::front_end, "Client, transport, tokeniser, way back.")
+      .Field("polling", &FirstTokenParts::polling, "Received, not yet seen by the scheduler.")
+      .Field("queue", &FirstTokenParts::queue, "Seen, waiting for its first step.")
+      .Field("prefill", &FirstTokenParts::prefill, "From its first step to its first token.")
+      .Field("transfer", &FirstTokenParts::transfer, "KV cache on its way (disaggregated).");
+  Record<ServingForecast>(m, "ServingForecast", "A benchmark run in virtual time.")
+      .Field("concurrency", &ServingForecast::concurrency, "Requests in flight, or")
+      .Field("rate", &ServingForecast::rate, "open arrivals, requests per second.")
+      .Field("requests", &ServingForecast::requests, "Requests of the run.")
+      .Field("shortest", &ServingForecast::shortest, "Lengths are from this share on.")
+      .Field("seed", &ServingForecast::seed, "Seed of lengths and arrivals.")
+      .Field("ttft_ms", &ServingForecast::ttft_ms, "Time to first token, a Distribution.")
+      .Field("tpot_ms", &ServingForecast::tpot_ms, "Time per output token, a Distribution.")
+      .Field("ttft_interval_ms", &ServingForecast::ttft_interval_ms, "Of the mean, an Interval.")
+      .Field("tpot_interval_ms", &ServingForecast::tpot_interval_ms, "Of the mean, an Interval.")
+      .Field("ttft_parts_ms", &ServingForecast::ttft_parts_ms, "FirstTokenParts.")
+      .Field("requests_per_s", &ServingForecast::requests_per_s, "Requests per second.")
+      .Field("output_tokens_per_s", &ServingForecast::output_tokens_per_s, "Tokens per second.")
+      .Field("request_latency_ms", &ServingForecast::request_latency_ms, "Mean (ms).")
+      .Field("mean_running", &ServingForecast::mean_running, "Requests that decode, on average.")
+      .Field("context_step_share", &ServingForecast::context_step_share, "Steps with prompts.")
+      .Field("peak_kv_share", &ServingForecast::peak_kv_share, "Of the KV cache, at most.");
+  Record<FormulaFigures>(m, "FormulaFigures", "Figures by the steady closed formula.")
+      .Field("ttft_ms", &FormulaFigures::ttft_ms, "Time to first token (ms).")
+      .Field("tpot_ms", &FormulaFigures::tpot_ms, "Time per output token (ms).")
+      .Field("request_latency_ms", &FormulaFigures::request_latency_ms, "Whole request (ms).")
+      .Field("tokens_per_s", &FormulaFigures::tokens_per_s, "Generated tokens per second.")
+      .Field("tokens_per_s_per_gpu", &FormulaFigures::tokens_per_s_per_gpu, "The same per GPU.")
+      .Field("tokens_per_s_per_user", &FormulaFigures::tokens_per_s_per_user, "Per request.")
+      .Field("requests_per_s", &FormulaFigures::requests_per_s, "Requests per second.")
+      .Field("concurrency", &FormulaFigures::concurrency, "Requests in flight.");
   {
     Record<Forecast> r(m, "Forecast", "One deployment and its figures.");
     r.Field("mode", &Forecast::mode, "agg, disagg, afd, static, static_ctx or static_gen.")
         .Field("isl", &Forecast::isl, "Input tokens of a request.")
         .Field("osl", &Forecast::osl, "Generated tokens of a request.")
         .Field("prefix", &Forecast::prefix, "Cached input tokens.")
+        .Field("scored_by", &Forecast::scored_by,
+               "What the figures are: closed_loop (of the run) or formula.")
         .Field("ttft_ms", &Forecast::ttft_ms, "Time to first token (ms).")
         .Field("tpot_ms", &Forecast::tpot_ms, "Time per output token (ms).")
         .Field("request_latency_ms", &Forecast::request_latency_ms, "Of a whole request (ms).")
@@ -67,6 +109,8 @@ void BindForecast(nb::module_& m) {
         .Field("power_w", &Forecast::power_w, "Watts per GPU; None: not enough measured.")
         .Field("fits", &Forecast::fits, "Whether it fits in memory.")
         .Field("workers", &Forecast::workers, "A list of WorkerForecast.")
+        .Field("formula", &Forecast::formula, "FormulaFigures.")
+        .Field("serving", &Forecast::serving, "The run, a ServingForecast; None: there was none.")
         .Field("tokens_per_s_per_gpu_cluster", &Forecast::tokens_per_s_per_gpu_cluster,
                "Picked rows: per GPU of the cluster, idle ones included.")
         .Field("replicas", &Forecast::replicas, "Recommended rows: copies that carry the load.")

@@ -126,6 +126,36 @@ class ForecastTest(unittest.TestCase):
         self.assertEqual([(w.role, w.workers) for w in disagg.workers], [("prefill", 2), ("decode", 1)])
         self.assertEqual(disagg.num_gpus, 4)
 
+    def test_estimates_are_scored_by_a_run_or_by_the_formula(self):
+        question = {"isl": 1024, "osl": 512, "batch_size": 32, "tp_size": 2}
+        run = infercast.estimate("Qwen/Qwen3-32B", "h200_sxm", **question)
+        self.assertEqual(run.scored_by, "closed_loop")
+        self.assertEqual((run.serving.concurrency, run.serving.rate, run.serving.requests), (32, None, 320))
+        self.assertEqual(run.ttft_ms, run.serving.ttft_ms.mean)
+        self.assertLessEqual(run.serving.ttft_ms.median, run.serving.ttft_ms.p99)
+        self.assertLess(run.serving.tpot_interval_ms.low, run.tpot_ms)
+        self.assertAlmostEqual(sum(run.serving.ttft_parts_ms.to_dict().values()), run.ttft_ms, delta=1e-6)
+        self.assertEqual(run.to_dict()["serving"]["ttft_ms"]["mean"], run.ttft_ms)
+        formula = infercast.estimate("Qwen/Qwen3-32B", "h200_sxm", **question, score="formula")
+        self.assertEqual((formula.scored_by, formula.serving), ("formula", None))
+        self.assertEqual(formula.ttft_ms, run.formula.ttft_ms)
+        self.assertNotEqual(formula.ttft_ms, run.ttft_ms)
+        reference = infercast.estimate("Qwen/Qwen3-32B", "h200_sxm", **question, behaviour="reference")
+        self.assertEqual(reference.scored_by, "formula")
+        few = infercast.estimate("Qwen/Qwen3-32B", "h200_sxm", **question, concurrency=2)
+        self.assertLess(few.ttft_ms, run.ttft_ms)
+        opened = infercast.estimate("Qwen/Qwen3-32B", "h200_sxm", **question, rate=2.0, num_requests=50, no_corrections=True)
+        self.assertEqual((opened.serving.concurrency, opened.serving.rate, opened.serving.requests), (None, 2.0, 50))
+        frame = run.to_pandas()
+        self.assertEqual(frame["serving_ttft_ms_p99"][0], run.serving.ttft_ms.p99)
+        self.assertEqual(frame["formula_ttft_ms"][0], run.formula.ttft_ms)
+        with self.assertRaises(errors.InvalidArgumentError):
+            infercast.estimate("Qwen/Qwen3-32B", "h200_sxm", **question, concurrency=2.5)
+        with self.assertRaises(errors.InvalidArgumentError):
+            infercast.estimate("Qwen/Qwen3-32B", "h200_sxm", **question, score="closed-loop", behaviour="reference")
+        with self.assertRaises(errors.UnknownNameError):
+            infercast.estimate("Qwen/Qwen3-32B", "h200_sxm", **question, score="closed")
+
     def test_sweep_and_tables(self):
         result = infercast.sweep("Qwen/Qwen3-32B", "h200_sxm", backend="vllm", total_gpus=8, isl=2000, osl=200)
         self.assertEqual({e.name for e in result.experiments}, {"agg", "disagg"})
@@ -134,6 +164,11 @@ class ForecastTest(unittest.TestCase):
         self.assertEqual(rows[0]["experiment"], result.chosen)
         self.assertEqual(rows[0]["rank"], 1)
         self.assertLessEqual(result.best.best[0].num_gpus, 8)
+        self.assertEqual(rows[0]["scored_by"], "closed_loop")
+        self.assertEqual(rows[0]["ttft_ms"], rows[0]["serving_ttft_ms_mean"])
+        formula = infercast.sweep("Qwen/Qwen3-32B", "h200_sxm", backend="vllm", total_gpus=8, isl=2000, osl=200, score="formula")
+        self.assertEqual(formula.best.best[0].scored_by, "formula")
+        self.assertIsNone(formula.best.best[0].serving)
         frame = result.to_pandas()
         self.assertEqual(len(frame), len(rows))
         self.assertIn("tokens_per_s_per_gpu", frame.columns)
