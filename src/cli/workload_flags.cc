@@ -48,7 +48,8 @@ Result<int> RunMix(const WorkloadMixFlags& flags, const SearchFlags& search,
   }
   IC_ASSIGN(const GpuPrices prices, output.plots.Prices());
   IC_ASSIGN(const Surroundings around, OpenSurroundings(context));
-  IC_ASSIGN(const RunRequest request, search.Request(context, output.top_n));
+  IC_ASSIGN(RunRequest request, search.Request(context, output.top_n));
+  IC_ASSIGN(request.score, output.Score(context));
   Workbench bench(around.systems, around.checkpoints);
   const ThreadLimit limit(output.threads);
   SearchSession session(context, bench);

@@ -24,6 +24,12 @@ std::optional<double> MixCost(const MixResult& result, const MixedDeployment& mi
   return per_request;
 }
 
+// The figures of the formula, whether the row was run or not.
+PickRow FormulaOf(TaskRow row) {
+  row.score.reset();
+  return PickRowOf(row);
+}
+
 }  // namespace
 
 std::string MixText(const MixResult& result, const GpuPrices& prices) {
@@ -36,7 +42,10 @@ std::string MixText(const MixResult& result, const GpuPrices& prices) {
         kind.ttft.value_or(0), kind.tpot.value_or(0));
   }
   text +=
-      fmt::format("\n{} deployments compared under every workload; the best:\n", result.compared);
+      fmt::format("\n{} deployments compared under every workload; the best{}:\n", result.compared,
+                  result.scored_by == ScoredBy::kClosedLoop
+                      ? ", ranked by benchmark runs in virtual time of each workload alone"
+                      : " by the formula");
   for (std::size_t i = 0; i < result.best.size(); ++i) {
     const MixedDeployment& m = result.best[i];
     const auto gpus = PickRowOf(m.rows.front()).num_total_gpus;
@@ -51,8 +60,15 @@ std::string MixText(const MixResult& result, const GpuPrices& prices) {
     for (std::size_t k = 0; k < m.rows.size(); ++k) {
       const PickRow figures = PickRowOf(m.rows[k]);
       text += fmt::format(
-          "   {:<12} TTFT {:>8.1f} ms, TPOT {:>6.2f} ms, alone {:>8.2f} requests/s a replica\n",
+          "   {:<12} TTFT {:>8.1f} ms, TPOT {:>6.2f} ms, alone {:>8.2f} requests/s a replica",
           result.kinds[k].name, figures.ttft, figures.tpot, figures.seq_s);
+      if (m.rows[k].score) {
+        const PickRow formula = FormulaOf(m.rows[k]);
+        text += fmt::format("; p99 {:.1f} and {:.2f}; formula {:.1f}, {:.2f}, {:.2f}",
+                            m.rows[k].score->ttft_p99, m.rows[k].score->tpot_p99, formula.ttft,
+                            formula.tpot, formula.seq_s);
+      }
+      text += "\n";
     }
   }
   return text;
@@ -74,24 +90,44 @@ ResultTable MixTable(const MixResult& result, const GpuPrices& prices) {
       {"ttft", "ttft_ms", "ms", "TTFT", 1},
       {"tpot", "tpot_ms", "ms", "TPOT", 2},
       {"requests/s", "requests_per_s_alone", "1/s", "alone", 3}};
+  const bool runs = result.scored_by == ScoredBy::kClosedLoop;
+  if (runs) {
+    table.columns.insert(
+        table.columns.end(),
+        {{"scored_by", "scored_by", "", "scored by", 0},
+         {"closed_loop_ttft", "closed_loop_ttft_ms", "ms", "TTFT (run)", 1},
+         {"closed_loop_ttft_p99", "closed_loop_ttft_p99_ms", "ms", "p99", 1},
+         {"closed_loop_tpot", "closed_loop_tpot_ms", "ms", "TPOT (run)", 2},
+         {"closed_loop_tpot_p99", "closed_loop_tpot_p99_ms", "ms", "p99", 2},
+         {"closed_loop_requests/s", "closed_loop_requests_per_s_alone", "1/s", "alone (run)", 3}});
+  }
   for (std::size_t i = 0; i < result.best.size(); ++i) {
     const MixedDeployment& m = result.best[i];
     const auto cost = MixCost(result, m, prices);
     for (std::size_t k = 0; k < m.rows.size(); ++k) {
-      const PickRow figures = PickRowOf(m.rows[k]);
+      const PickRow figures = FormulaOf(m.rows[k]);
       table.rows.push_back(
           {static_cast<std::int64_t>(i + 1), m.experiment, DescribeDeployment(m.rows.front()),
            figures.num_total_gpus, m.replicas, RealCell(m.seq_s * static_cast<double>(m.replicas)),
            RealCell(m.seq_s_gpu_cluster), cost ? RealCell(*cost) : Cell(), result.kinds[k].name,
            RealCell(result.kinds[k].share), RealCell(figures.ttft), RealCell(figures.tpot),
            RealCell(figures.seq_s)});
+      if (!runs) continue;
+      const ReplicaScore& score = *m.rows[k].score;
+      table.rows.back().insert(
+          table.rows.back().end(),
+          {std::string("closed_loop"), RealCell(score.ttft), RealCell(score.ttft_p99),
+           RealCell(score.tpot), RealCell(score.tpot_p99), RealCell(score.seq_s)});
     }
   }
   return table;
 }
 
 std::string MixJson(const MixResult& result, const GpuPrices& prices) {
-  ordered_json json = {{"workloads", ordered_json::array()}, {"compared", result.compared}};
+  const bool runs = result.scored_by == ScoredBy::kClosedLoop;
+  ordered_json json = {{"workloads", ordered_json::array()},
+                       {"compared", result.compared},
+                       {"scored_by", runs ? "closed_loop" : "formula"}};
   for (const WorkloadKind& kind : result.kinds) {
     json["workloads"].push_back({{"name", kind.name},
                                  {"share", kind.share},
@@ -113,14 +149,23 @@ std::string MixJson(const MixResult& result, const GpuPrices& prices) {
                           {"mix_cost_per_request", cost ? ordered_json(*cost) : ordered_json()},
                           {"workloads", ordered_json::array()}};
     for (std::size_t k = 0; k < m.rows.size(); ++k) {
-      const PickRow figures = PickRowOf(m.rows[k]);
-      entry["workloads"].push_back({{"name", result.kinds[k].name},
-                                    {"ttft_ms", figures.ttft},
-                                    {"tpot_ms", figures.tpot},
-                                    {"requests_per_s_alone", figures.seq_s}});
+      const PickRow figures = FormulaOf(m.rows[k]);
+      ordered_json workload = {{"name", result.kinds[k].name},
+                               {"ttft_ms", figures.ttft},
+                               {"tpot_ms", figures.tpot},
+                               {"requests_per_s_alone", figures.seq_s}};
+      if (const auto& score = m.rows[k].score) {
+        workload["closed_loop_ttft_ms"] = score->ttft;
+        workload["closed_loop_ttft_p99_ms"] = score->ttft_p99;
+        workload["closed_loop_tpot_ms"] = score->tpot;
+        workload["closed_loop_tpot_p99_ms"] = score->tpot_p99;
+        workload["closed_loop_requests_per_s_alone"] = score->seq_s;
+      }
+      entry["workloads"].push_back(std::move(workload));
     }
     json["best"].push_back(std::move(entry));
   }
+  json["notes"] = result.notes;
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 

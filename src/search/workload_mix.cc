@@ -1,6 +1,7 @@
 #include "search/workload_mix.h"
 
 #include <fmt/format.h>
+#include <tbb/parallel_for.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
@@ -11,6 +12,8 @@
 #include "base/files.h"
 #include "base/near_names.h"
 #include "search/experiments.h"
+#include "search/ladder.h"
+#include "search/row_runner.h"
 #include "search/task_resolution.h"
 
 namespace infercast {
@@ -18,6 +21,12 @@ namespace {
 
 // How many deployments of each kind's search are tried under the others: its front and its best.
 constexpr std::size_t kBestOfEach = 60;
+// Layouts that are run beyond those shown: the runs may order them differently.
+constexpr std::size_t kSpareLayouts = 2;
+// Deployments that the formula finds this much too slow may yet meet the target.
+constexpr double kSlack = 1.15;
+// Requests of a run that may be made freely; of longer ones only as many as are needed.
+constexpr double kCheapRun = 10000;
 
 Status CheckKind(const WorkloadKind& kind) {
   const auto bad = [&](const char* what) {
@@ -88,9 +97,158 @@ Result<TaskPoint> Transfer(const TaskRow& row, const ResolvedTask& task, Workben
   return made;
 }
 
-bool Meets(const TaskRow& row, const Task& task) {
+// `slack`: factor on the target of the time per token.
+bool Meets(const TaskRow& row, const Task& task, double slack = 1) {
   const PickRow figures = PickRowOf(row);
-  return figures.ttft <= task.ttft && figures.tpot <= task.tpot && figures.seq_s > 0;
+  return figures.ttft <= task.ttft && figures.tpot <= task.tpot * slack && figures.seq_s > 0;
+}
+
+// One experiment (a mode under a backend) of every kind.
+struct MixExperiment {
+  std::vector<ResolvedTask> tasks;                 // of each kind
+  std::vector<const ExperimentOutcome*> outcomes;  // likewise
+};
+
+// The rows of one deployment that the kinds' searches have; null where one has none.
+using KnownRows = std::vector<const TaskRow*>;
+using Candidates = std::map<std::string, KnownRows>;  // by deployment
+
+void Add(const TaskRow& row, std::size_t kind, std::size_t kinds, Candidates& candidates) {
+  if (!row.aggregated() && !row.disaggregated()) return;
+  KnownRows& known = candidates[DeploymentKey(row)];
+  known.resize(kinds);
+  known[kind] = &row;
+}
+
+// The best of each kind's search and its front.
+Candidates BestOf(const MixExperiment& experiment) {
+  Candidates candidates;
+  for (std::size_t k = 0; k < experiment.outcomes.size(); ++k) {
+    const ExperimentOutcome& outcome = *experiment.outcomes[k];
+    std::set<std::uint32_t> chosen;
+    for (const Pick& pick : outcome.pick.best) chosen.insert(pick.row);
+    for (const Pick& pick : outcome.pick.front) chosen.insert(pick.row);
+    for (std::uint32_t i = 0; i < outcome.table.rows.size() && i < kBestOfEach; ++i) {
+      chosen.insert(i);
+    }
+    for (const std::uint32_t i : chosen) {
+      Add(outcome.table.rows[i], k, experiment.outcomes.size(), candidates);
+    }
+  }
+  return candidates;
+}
+
+// Every deployment of one layout that a search found.
+Candidates AllOf(const MixExperiment& experiment, const std::string& layout) {
+  Candidates candidates;
+  for (std::size_t k = 0; k < experiment.outcomes.size(); ++k) {
+    for (const TaskRow& row : experiment.outcomes[k]->table.rows) {
+      if ((row.aggregated() || row.disaggregated()) && LayoutKey(row) == layout) {
+        Add(row, k, experiment.outcomes.size(), candidates);
+      }
+    }
+  }
+  return candidates;
+}
+
+// Rates of the mix from those of its rows.
+void SetRates(const std::vector<WorkloadKind>& kinds, std::int64_t total_gpus,
+              MixedDeployment& mixed) {
+  double time_per_request = 0;
+  for (std::size_t k = 0; k < kinds.size(); ++k) {
+    time_per_request += kinds[k].share / SeqPerSecond(mixed.rows[k]);
+  }
+  const auto gpus = PickRowOf(mixed.rows.front()).num_total_gpus;
+  mixed.seq_s = 1 / time_per_request;
+  mixed.seq_s_gpu = mixed.seq_s / static_cast<double>(gpus);
+  mixed.replicas = total_gpus / gpus;
+  mixed.seq_s_gpu_cluster = mixed.seq_s_gpu * static_cast<double>(mixed.replicas * gpus) /
+                            static_cast<double>(total_gpus);
+}
+
+// A deployment under every kind by the formula, or the kind whose targets it misses.
+Result<MixedDeployment> Mix(const KnownRows& known, const MixExperiment& experiment, double slack,
+                            const MixResult& result, std::int64_t total_gpus, Workbench& bench,
+                            std::size_t& misses) {
+  const TaskRow* some = *std::ranges::find_if(known, [](auto* r) { return r != nullptr; });
+  MixedDeployment mixed;
+  for (std::size_t k = 0; k < known.size(); ++k) {
+    misses = k;
+    TaskRow row;
+    if (known[k] != nullptr) {
+      row = *known[k];
+    } else {
+      IC_ASSIGN(TaskPoint made, Transfer(*some, experiment.tasks[k], bench));
+      row = std::move(made.row);
+      mixed.workers.insert(mixed.workers.end(), made.workers.begin(), made.workers.end());
+    }
+    if (!Meets(row, experiment.tasks[k].task, slack)) {
+      return Fail(ErrorKind::kNoFeasibleConfig, "a target is missed");
+    }
+    mixed.rows.push_back(std::move(row));
+  }
+  SetRates(result.kinds, total_gpus, mixed);
+  return mixed;
+}
+
+// Most requests of the mix first.
+void SortByRate(std::vector<MixedDeployment>& list) {
+  std::ranges::stable_sort(list, std::ranges::greater{}, &MixedDeployment::seq_s_gpu_cluster);
+}
+
+// The deployments of one layout, and the one that the runs choose.
+struct MixLadder {
+  const MixExperiment* experiment = nullptr;
+  std::vector<MixedDeployment> rungs;  // by falling rate
+  std::size_t start = 0;               // the formula's best
+  std::optional<MixedDeployment> chosen;
+  std::vector<std::size_t> failed;  // runs that each kind's targets ruled out
+  std::optional<Error> error;       // of runs that could not be made
+};
+
+void Climb(const MixResult& result, std::int64_t total_gpus, MixLadder& ladder) {
+  const std::size_t kinds = result.kinds.size();
+  ladder.failed.assign(kinds, 0);
+  WorkerMap workers;
+  for (const MixedDeployment& rung : ladder.rungs) AddWorkers(rung.workers, workers);
+  for (const ExperimentOutcome* outcome : ladder.experiment->outcomes) {
+    AddWorkers(outcome->table.workers, workers);
+  }
+  std::vector<RowRunner> runners;
+  runners.reserve(kinds);
+  for (const ResolvedTask& task : ladder.experiment->tasks) runners.emplace_back(task, workers);
+  const auto load = [&](std::size_t place) {
+    return PickRowOf(ladder.rungs[place].rows.front()).concurrency;
+  };
+  const auto cheap = [&](std::size_t place) { return 10 * load(place) <= kCheapRun; };
+  const auto met = [&](std::size_t place) {
+    MixedDeployment& mixed = ladder.rungs[place];
+    for (std::size_t k = 0; k < kinds; ++k) {
+      const Task& task = ladder.experiment->tasks[k].task;
+      if (!runners[k].Run(mixed.rows[k], task.ttft) || !Meets(mixed.rows[k], task)) {
+        ++ladder.failed[k];
+        return false;
+      }
+    }
+    SetRates(result.kinds, total_gpus, mixed);
+    if (!ladder.chosen || mixed.seq_s_gpu_cluster > ladder.chosen->seq_s_gpu_cluster) {
+      ladder.chosen = mixed;
+    }
+    return true;
+  };
+  ClimbLadder(ladder.rungs.size(), ladder.start, met, cheap, load);
+  for (const RowRunner& runner : runners) {
+    if (runner.error()) ladder.error = runner.error();
+  }
+}
+
+Error NoneMeetsAll(const MixResult& result, const std::vector<std::size_t>& failed,
+                   const char* how) {
+  const auto hardest = static_cast<std::size_t>(std::ranges::max_element(failed) - failed.begin());
+  return {ErrorKind::kNoFeasibleConfig,
+          fmt::format("none of {} deployments meets the targets of all workloads{}; {} rules "
+                      "out most: loosen its targets or serve it apart",
+                      result.compared, how, result.kinds[hardest].name)};
 }
 
 }  // namespace
@@ -241,97 +399,116 @@ Result<MixResult> SearchMix(const std::vector<WorkloadKind>& kinds, const RunReq
     found.push_back(*std::move(searched));
   }
 
-  std::vector<std::size_t> failed(kinds.size());  // candidates that each kind's targets ruled out
-  std::map<std::string, MixedDeployment> best_of_layout;
+  std::vector<MixExperiment> experiments;
   for (std::size_t e = 0; e < found.front().outcomes.size(); ++e) {
-    std::vector<ResolvedTask> tasks;
+    MixExperiment& experiment = experiments.emplace_back();
     for (const ExperimentsResult& of_kind : found) {
       Result<ResolvedTask> resolved = ResolveTask(of_kind.outcomes[e].task, bench);
       if (!resolved) break;
-      tasks.push_back(*std::move(resolved));
+      experiment.tasks.push_back(*std::move(resolved));
+      experiment.outcomes.push_back(&of_kind.outcomes[e]);
     }
-    if (tasks.size() != kinds.size()) continue;
-    // Each deployment once, with the rows that searches already have of it.
-    struct Candidate {
-      std::vector<const TaskRow*> known;
-    };
-    std::map<std::string, Candidate> candidates;
-    for (std::size_t k = 0; k < kinds.size(); ++k) {
-      const ExperimentOutcome& outcome = found[k].outcomes[e];
-      std::set<std::uint32_t> chosen;
-      for (const Pick& pick : outcome.pick.best) chosen.insert(pick.row);
-      for (const Pick& pick : outcome.pick.front) chosen.insert(pick.row);
-      for (std::uint32_t i = 0; i < outcome.table.rows.size() && i < kBestOfEach; ++i) {
-        chosen.insert(i);
-      }
-      for (const std::uint32_t i : chosen) {
-        const TaskRow& row = outcome.table.rows[i];
-        if (!row.aggregated() && !row.disaggregated()) continue;
-        Candidate& candidate = candidates[DeploymentKey(row)];
-        candidate.known.resize(kinds.size());
-        candidate.known[k] = &row;
-      }
-    }
-    for (const auto& [key, candidate] : candidates) {
+    if (experiment.tasks.size() != kinds.size()) experiment = {};
+  }
+
+  // By the formula: the best deployment of each layout.
+  std::vector<std::size_t> failed(kinds.size());  // candidates that each kind's targets ruled out
+  std::vector<std::pair<const MixExperiment*, MixedDeployment>> best_of_layout;
+  std::map<std::string, std::size_t> place;
+  for (const MixExperiment& experiment : experiments) {
+    for (const auto& [key, known] : BestOf(experiment)) {
       ++result.compared;
-      const TaskRow* some = *std::ranges::find_if(candidate.known, [](auto* r) { return r; });
-      MixedDeployment mixed;
-      double time_per_request = 0;
-      bool all_meet = true;
-      for (std::size_t k = 0; k < kinds.size(); ++k) {
-        TaskRow row;
-        if (candidate.known[k] != nullptr) {
-          row = *candidate.known[k];
-        } else {
-          Result<TaskPoint> made = Transfer(*some, tasks[k], bench);
-          if (!made) {
-            all_meet = false;
-            ++failed[k];
-            break;
-          }
-          row = made->row;
-          mixed.workers.insert(mixed.workers.end(), made->workers.begin(), made->workers.end());
-        }
-        if (!Meets(row, tasks[k].task)) {
-          all_meet = false;
-          ++failed[k];
-          break;
-        }
-        time_per_request += result.kinds[k].share / SeqPerSecond(row);
-        mixed.rows.push_back(row);
+      std::size_t misses = 0;
+      Result<MixedDeployment> mixed = Mix(known, experiment, 1, result, total_gpus, bench, misses);
+      if (!mixed) {
+        ++failed[misses];
+        continue;
       }
-      if (!all_meet) continue;
-      const auto gpus = PickRowOf(mixed.rows.front()).num_total_gpus;
-      mixed.experiment = found.front().outcomes[e].name;
-      mixed.task = tasks.front().task;
-      mixed.seq_s = 1 / time_per_request;
-      mixed.seq_s_gpu = mixed.seq_s / static_cast<double>(gpus);
-      mixed.replicas = total_gpus / gpus;
-      mixed.seq_s_gpu_cluster = mixed.seq_s_gpu * static_cast<double>(mixed.replicas * gpus) /
-                                static_cast<double>(total_gpus);
-      if (mixed.replicas == 0) continue;
-      const std::string layout = mixed.experiment + " " + LayoutKey(mixed.rows.front());
-      const auto [entry, added] = best_of_layout.try_emplace(layout);
-      if (added || mixed.seq_s_gpu_cluster > entry->second.seq_s_gpu_cluster) {
-        for (const ExperimentsResult& of_kind : found) {
-          const auto& owners = of_kind.outcomes[e].table.workers;
-          mixed.workers.insert(mixed.workers.end(), owners.begin(), owners.end());
-        }
-        entry->second = std::move(mixed);
+      if (mixed->replicas == 0) continue;
+      mixed->experiment = experiment.outcomes.front()->name;
+      const std::string layout = mixed->experiment + " " + LayoutKey(mixed->rows.front());
+      const auto [at, added] = place.try_emplace(layout, best_of_layout.size());
+      if (added) {
+        best_of_layout.emplace_back(&experiment, *std::move(mixed));
+      } else if (mixed->seq_s_gpu_cluster > best_of_layout[at->second].second.seq_s_gpu_cluster) {
+        best_of_layout[at->second].second = *std::move(mixed);
       }
     }
   }
-  for (auto& [layout, mixed] : best_of_layout) result.best.push_back(std::move(mixed));
-  std::ranges::stable_sort(result.best, std::ranges::greater{},
-                           &MixedDeployment::seq_s_gpu_cluster);
+  if (best_of_layout.empty()) return std::unexpected(NoneMeetsAll(result, failed, ""));
+  // In the order of the layouts' names where rates are equal.
+  std::vector<std::size_t> order;
+  for (const auto& [layout, at] : place) order.push_back(at);
+  std::ranges::stable_sort(order, std::ranges::greater{}, [&](std::size_t at) {
+    return best_of_layout[at].second.seq_s_gpu_cluster;
+  });
+
+  const auto finish = [&](const MixExperiment& experiment, MixedDeployment mixed) {
+    mixed.experiment = experiment.outcomes.front()->name;
+    mixed.task = experiment.tasks.front().task;
+    for (const ExperimentOutcome* outcome : experiment.outcomes) {
+      const auto& owners = outcome->table.workers;
+      mixed.workers.insert(mixed.workers.end(), owners.begin(), owners.end());
+    }
+    result.best.push_back(std::move(mixed));
+  };
+  const auto by_formula = [&]() -> MixResult {
+    for (const std::size_t at : order) {
+      if (result.best.size() == request.top_n) break;
+      finish(*best_of_layout[at].first, std::move(best_of_layout[at].second));
+    }
+    return std::move(result);
+  };
+  if (request.score != ScoredBy::kClosedLoop || request.behaviour != Behaviour::kNative) {
+    return by_formula();
+  }
+
+  // By the closed loop: of the best layouts every deployment that the formula does not rule out
+  // clearly, tried from the formula's best on.
+  std::vector<MixLadder> ladders;
+  for (const std::size_t at : order) {
+    if (ladders.size() == request.top_n + kSpareLayouts) break;
+    const auto& [experiment, best] = best_of_layout[at];
+    if (!CanBeRun(best.rows.front())) continue;
+    MixLadder& ladder = ladders.emplace_back();
+    ladder.experiment = experiment;
+    for (const auto& [key, known] : AllOf(*experiment, LayoutKey(best.rows.front()))) {
+      std::size_t misses = 0;
+      Result<MixedDeployment> mixed =
+          Mix(known, *experiment, kSlack, result, total_gpus, bench, misses);
+      if (mixed && mixed->replicas > 0) ladder.rungs.push_back(*std::move(mixed));
+    }
+    SortByRate(ladder.rungs);
+    const std::string key = DeploymentKey(best.rows.front());
+    const auto start = std::ranges::find_if(ladder.rungs, [&](const MixedDeployment& rung) {
+      return DeploymentKey(rung.rows.front()) == key;
+    });
+    ladder.start =
+        start == ladder.rungs.end() ? 0 : static_cast<std::size_t>(start - ladder.rungs.begin());
+  }
+  std::erase_if(ladders, [](const MixLadder& ladder) { return ladder.rungs.empty(); });
+  tbb::parallel_for(std::size_t{0}, ladders.size(),
+                    [&](std::size_t i) { Climb(result, total_gpus, ladders[i]); });
+  std::ranges::fill(failed, 0);
+  std::optional<Error> error;
+  bool all_broken = true;
+  for (MixLadder& ladder : ladders) {
+    for (std::size_t k = 0; k < kinds.size(); ++k) failed[k] += ladder.failed[k];
+    if (ladder.error) error = ladder.error;
+    all_broken = all_broken && ladder.error && !ladder.chosen;
+    if (ladder.chosen) finish(*ladder.experiment, *std::move(ladder.chosen));
+  }
+  if (all_broken) {
+    result.notes.push_back("scored by the formula: no benchmark could be run in virtual time" +
+                           (error ? ": " + error->message : ""));
+    return by_formula();
+  }
+  result.scored_by = ScoredBy::kClosedLoop;
+  SortByRate(result.best);
   if (result.best.size() > request.top_n) result.best.resize(request.top_n);
   if (result.best.empty()) {
-    const auto hardest =
-        static_cast<std::size_t>(std::ranges::max_element(failed) - failed.begin());
-    return Fail(ErrorKind::kNoFeasibleConfig,
-                fmt::format("none of {} deployments meets the targets of all workloads; {} rules "
-                            "out most: loosen its targets or serve it apart",
-                            result.compared, result.kinds[hardest].name));
+    return std::unexpected(NoneMeetsAll(
+        result, failed, " in benchmark runs (the formula found some: --score formula)"));
   }
   return result;
 }

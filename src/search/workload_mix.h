@@ -4,6 +4,11 @@
 // alone serves 1 / sum(share_i / r_i) of the mix: the kinds take turns, each for the time its share
 // needs. The mean over time is that of the kinds; what they do to each other within a step is not
 // modelled. Every kind must meet its own latency targets.
+//
+// By the closed loop, r_i and the latencies are those of a benchmark of kind i alone, run in
+// virtual time with as many requests in flight as the deployment has: for each layout that may be
+// shown the formula's best deployment is run under every kind, then lighter ones while a target is
+// missed, and heavier ones while all are met (search/ladder.h).
 #pragma once
 
 #include <cstddef>
@@ -48,7 +53,7 @@ Result<std::vector<WorkloadKind>> ParseWorkloadYaml(const std::string& text,
 struct MixedDeployment {
   std::string experiment;                              // "agg", "disagg_vllm" ...
   Task task;                                           // of the first kind
-  std::vector<TaskRow> rows;                           // one of each kind
+  std::vector<TaskRow> rows;                           // one of each kind, scored where it was run
   std::vector<std::shared_ptr<const Worker>> workers;  // own what the rows point to
   double seq_s = 0;                                    // requests of the mix per second and replica
   double seq_s_gpu = 0;
@@ -60,10 +65,12 @@ struct MixResult {
   std::vector<WorkloadKind> kinds;
   std::vector<MixedDeployment> best;  // most requests per GPU first, one per layout
   std::size_t compared = 0;           // deployments tried under every kind
+  ScoredBy scored_by = ScoredBy::kFormula;
   std::vector<std::string> notes;
 };
 
-// Searches for each kind alone, then tries what was found under every kind. kNoFeasibleConfig when
+// Searches for each kind alone, then tries what was found under every kind; what is shown is ranked
+// by `request.score` (a note tells where nothing can be run). kNoFeasibleConfig when
 // no deployment meets the targets of all kinds (the message tells which kind is the hardest), and
 // the errors of the searches.
 Result<MixResult> SearchMix(const std::vector<WorkloadKind>& kinds, const RunRequest& request,

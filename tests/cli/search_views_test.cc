@@ -85,25 +85,34 @@ TEST_F(SearchViews, FindsOneDeploymentForAMix) {
   const Outcome text = Sweep(mix);
   ASSERT_EQ(text.exit_code, kExitAnswer) << text.err;
   EXPECT_THAT(text.out, HasSubstr("75.0 % of requests"));
-  std::vector<const char*> as_json = mix;
-  as_json.push_back("--json");
-  const json all = json::parse(Sweep(as_json).out);
-  ASSERT_FALSE(all["best"].empty());
-  double last = INFINITY;
-  for (const json& best : all["best"]) {
-    // The mix is served as fast as its parts take turns.
-    const double chat = best["workloads"][0]["requests_per_s_alone"];
-    const double rag = best["workloads"][1]["requests_per_s_alone"];
-    const double replicas = best["replicas"];
-    EXPECT_NEAR(best["mix_requests_per_s"].get<double>(), replicas / (0.75 / chat + 0.25 / rag),
-                1e-9);
-    EXPECT_LE(best["mix_requests_per_s_per_cluster_gpu"].get<double>(), last);
-    last = best["mix_requests_per_s_per_cluster_gpu"];
-    for (const json& workload : best["workloads"]) {
-      EXPECT_LE(workload["ttft_ms"].get<double>(), 20000);
-      EXPECT_LE(workload["tpot_ms"].get<double>(), 100);
+  EXPECT_THAT(text.out, HasSubstr("ranked by benchmark runs in virtual time"));
+  for (const std::string by : {"closed_loop", "formula"}) {
+    const std::string of_runs = by == "closed_loop" ? "closed_loop_" : "";
+    std::vector<const char*> as_json = mix;
+    as_json.insert(as_json.end(),
+                   {"--json", "--score", by == "formula" ? "formula" : "closed-loop"});
+    const json all = json::parse(Sweep(as_json).out);
+    EXPECT_EQ(all["scored_by"], by);
+    ASSERT_FALSE(all["best"].empty());
+    double last = INFINITY;
+    for (const json& best : all["best"]) {
+      // The mix is served as fast as its parts take turns.
+      const double chat = best["workloads"][0][of_runs + "requests_per_s_alone"];
+      const double rag = best["workloads"][1][of_runs + "requests_per_s_alone"];
+      const double replicas = best["replicas"];
+      EXPECT_NEAR(best["mix_requests_per_s"].get<double>(), replicas / (0.75 / chat + 0.25 / rag),
+                  1e-9);
+      EXPECT_LE(best["mix_requests_per_s_per_cluster_gpu"].get<double>(), last);
+      last = best["mix_requests_per_s_per_cluster_gpu"];
+      for (const json& workload : best["workloads"]) {
+        EXPECT_LE(workload[of_runs + "ttft_ms"].get<double>(), 20000);
+        EXPECT_LE(workload[of_runs + "tpot_ms"].get<double>(), 100);
+      }
     }
   }
+  std::vector<const char*> as_csv = mix;
+  as_csv.push_back("--csv");
+  EXPECT_THAT(Sweep(as_csv).out, HasSubstr("closed_loop_ttft_p99"));
   const Outcome impossible = Sweep({"--gpus", "4", "--workload", "chat,rag", "--ttft", "0.001"});
   EXPECT_EQ(impossible.exit_code, kExitNoFeasibleConfig);
   EXPECT_EQ(Sweep({"--workload", "chat"}).exit_code, kExitUsage);

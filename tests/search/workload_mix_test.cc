@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <tbb/global_control.h>
+
+#include "search/run_fixture.h"
 
 namespace infercast {
 namespace {
@@ -52,6 +55,83 @@ TEST(WorkloadsTest, RefusesBrokenMixes) {
   EXPECT_THAT(error("a: {isl: 100, osl: 1, prefix_hit: 1.5}").message, HasSubstr("prefix_hit"));
   EXPECT_THAT(error("mine: {share: 2}").message, HasSubstr("unknown workload 'mine'"));
   EXPECT_EQ(ReadWorkloads("/nonexistent/mix.yaml").error().kind, ErrorKind::kIo);
+}
+
+class Mixes : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    data_ = testing::MeasuredSystems::Find();
+    if (data_ == nullptr) GTEST_SKIP() << "no measured data package";
+  }
+  Result<MixResult> Search(ScoredBy score, double ttft = 3000) const {
+    Workbench bench(data_->systems, data_->checkpoints);
+    RunRequest request;
+    request.model = "Qwen/Qwen3-30B-A3B";
+    request.system = "h200_sxm";
+    request.backend = Backend::kVllm;
+    request.ttft = ttft;
+    request.tpot = 40;
+    request.top_n = 3;
+    request.score = score;
+    return SearchMix(*ParseWorkloads("chat=3,rag=1"), request, 8, bench);
+  }
+  std::unique_ptr<testing::MeasuredSystems> data_;
+};
+
+TEST_F(Mixes, AreRankedByRunsThatMeetEveryTarget) {
+  const auto mix = Search(ScoredBy::kClosedLoop);
+  ASSERT_TRUE(mix) << mix.error().message;
+  EXPECT_EQ(mix->scored_by, ScoredBy::kClosedLoop);
+  ASSERT_FALSE(mix->best.empty());
+  double last = INFINITY;
+  for (const MixedDeployment& mixed : mix->best) {
+    ASSERT_EQ(mixed.rows.size(), 2u);
+    double time = 0;
+    for (std::size_t k = 0; k < 2; ++k) {
+      ASSERT_TRUE(mixed.rows[k].score);
+      EXPECT_LE(mixed.rows[k].score->ttft, 3000);
+      EXPECT_LE(mixed.rows[k].score->tpot, 40);
+      time += mix->kinds[k].share / mixed.rows[k].score->seq_s;
+    }
+    EXPECT_NEAR(mixed.seq_s, 1 / time, 1e-12 * mixed.seq_s);
+    EXPECT_LE(mixed.seq_s_gpu_cluster, last);
+    last = mixed.seq_s_gpu_cluster;
+    // Both kinds on the same deployment.
+    const AggregatedRow* a = mixed.rows[0].aggregated();
+    if (a != nullptr) {
+      EXPECT_EQ(a->bs, mixed.rows[1].aggregated()->bs);
+    }
+  }
+  const tbb::global_control one(tbb::global_control::max_allowed_parallelism, 1);
+  const auto again = Search(ScoredBy::kClosedLoop);
+  ASSERT_TRUE(again);
+  ASSERT_EQ(again->best.size(), mix->best.size());
+  for (std::size_t i = 0; i < mix->best.size(); ++i) {
+    EXPECT_EQ(again->best[i].seq_s_gpu_cluster, mix->best[i].seq_s_gpu_cluster);
+  }
+}
+
+TEST_F(Mixes, KeepTheFormulaWhereItIsAskedFor) {
+  const auto mix = Search(ScoredBy::kFormula);
+  ASSERT_TRUE(mix) << mix.error().message;
+  EXPECT_EQ(mix->scored_by, ScoredBy::kFormula);
+  for (const MixedDeployment& mixed : mix->best) {
+    for (const TaskRow& row : mixed.rows) EXPECT_FALSE(row.score);
+  }
+}
+
+TEST_F(Mixes, NoRunMeetsATargetThatOnlyTheFormulaDoes) {
+  // The formula's first token of a steady state, too soon for a burst of long prompts.
+  ASSERT_TRUE(Search(ScoredBy::kFormula, 200));
+  const auto runs = Search(ScoredBy::kClosedLoop, 200);
+  if (runs) {
+    for (const MixedDeployment& mixed : runs->best) {
+      for (const TaskRow& row : mixed.rows) EXPECT_LE(row.score->ttft, 200);
+    }
+  } else {
+    EXPECT_EQ(runs.error().kind, ErrorKind::kNoFeasibleConfig);
+    EXPECT_THAT(runs.error().message, HasSubstr("--score formula"));
+  }
 }
 
 }  // namespace
