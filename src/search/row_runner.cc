@@ -73,10 +73,10 @@ Status RowRunner::Try(TaskRow& row, double give_up) {
   LoadSpec load =
       ClosedLoad(workload, *spec.worker, batch * spec.decode_ranks(), task_.speculation.progress());
   load.give_up_ttft = give_up;
-  IC_ASSIGN(ServingRun run, simulator->Record(PolicyOf(spec, load.concurrency, load.isl),
-                                              CorrectionsOf(spec), load));
+  IC_ASSIGN(const ServingRun run, simulator->Record(PolicyOf(spec, load.concurrency, load.isl),
+                                                    CorrectionsOf(spec), load));
   row.score = ScoreOf(run.forecast, workload.osl, gpus);
-  row.run = std::make_shared<const ServingRun>(std::move(run));
+  row.run = std::make_shared<const ServingRun>(run);
   return {};
 }
 
