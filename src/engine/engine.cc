@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/ordinals.h"
+#include "engine/joint_step.h"
 
 namespace infercast {
 
@@ -79,12 +80,6 @@ void Accumulate(Breakdown& total, Breakdown& step, double times) {
   for (const OpEntry& e : step.entries) total.Add(e);
 }
 
-StepCost CostOf(const PerfResult& r) {
-  StepCost cost;
-  cost.Add(r);
-  return cost;
-}
-
 // Geometry of a mixed step, shared by its scalar and per-operator forms.
 struct MixedPlan {
   std::uint32_t isl;
@@ -124,6 +119,24 @@ Status CheckPrefix(const MixedPlan& plan, const MixedShape& shape) {
   return std::unexpected(NothingLeft(std::int64_t{plan.isl} - std::int64_t{shape.prefix}));
 }
 
+Result<JointWork> JointWorkOf(const MixedShape& shape, std::uint32_t nextn) {
+  IC_ASSIGN(const MixedPlan plan, PlanMixed(shape, nextn));
+  JointWork work;
+  if (shape.context_tokens > 0) {
+    IC_RETURN_IF_ERROR(CheckPrefix(plan, shape));
+    work.prompts = plan.prefill_batch;
+    work.new_tokens = plan.isl - shape.prefix;
+    work.prefix = shape.prefix;
+    work.prefill_tokens = shape.context_tokens - plan.shared_prefix;
+    work.prefill_chunks = plan.prefill_chunks;
+  }
+  work.sequences = plan.decode_batch;
+  work.kv_length = plan.decode_s;
+  work.context_imbalance = shape.context_imbalance;
+  work.generation_imbalance = shape.generation_imbalance;
+  return work;
+}
+
 bool ContainsWholeForward(const Operator& op) {
   if (std::holds_alternative<FpmForward>(op.kind)) return true;
   const auto any = [](const std::vector<Operator>& ops) {
@@ -137,6 +150,13 @@ bool ContainsWholeForward(const Operator& op) {
            any(fallback->fallback);
   }
   return false;
+}
+
+// The part of a mixed pass that is priced as a prefill over all its tokens, beside `extra` for the
+// decodes: so that both together are neither below the larger of the passes apart nor above their
+// sum.
+double BoundedShare(double share, double extra, double prefill, double decode) {
+  return std::clamp(share, std::max(prefill, decode) - extra, prefill + decode - extra);
 }
 
 bool IsWholePhase(const std::vector<Operator>& ops, FpmPhase phase) {
@@ -205,6 +225,8 @@ Result<std::shared_ptr<const Engine>> Engine::Bind(const EngineSpec& spec, const
   if (whole) {
     engine->whole_prefill_ = std::get_if<BoundFpmForward>(&engine->context_[0].bound());
     engine->whole_decode_ = std::get_if<BoundFpmForward>(&engine->generation_[0].bound());
+  } else if (db.behaviour() == Behaviour::kNative) {
+    engine->joint_ = std::make_shared<const JointStep>(spec);
   }
   return engine;
 }
@@ -338,7 +360,8 @@ Result<double> Engine::PredictDecode(std::uint32_t batch, std::uint32_t isl,
   return cost.total_ms();
 }
 
-// One code path for scalar and per-operator mixed steps that are not measured as a whole.
+// One code path for scalar and per-operator mixed steps of reference behaviour that are not
+// measured as a whole.
 template <typename Parts>
 Status Engine::MixedParts(const MixedShape& shape, Parts& parts) const {
   IC_ASSIGN(const MixedPlan plan, PlanMixed(shape, nextn_));
@@ -365,6 +388,10 @@ Result<MixedCost> Engine::MixedStep(const MixedShape& shape) const {
   MixedCost cost;
   if (shape.context_tokens == 0 && shape.decodes == 0) return cost;
   if (is_whole_forward()) return WholeMixedStep(shape);
+  if (joint_) {
+    IC_ASSIGN(const JointWork work, JointWorkOf(shape, nextn_));
+    return joint_->Cost(context_, generation_, work);
+  }
   IC_RETURN_IF_ERROR(MixedParts(shape, cost));
   return cost;
 }
@@ -384,6 +411,10 @@ Result<MixedBreakdown> Engine::ExplainMixedStep(const MixedShape& shape) const {
                                               OriginKind::kInterpolated));
     }
     return out;
+  }
+  if (joint_) {
+    IC_ASSIGN(const JointWork work, JointWorkOf(shape, nextn_));
+    return joint_->Explain(context_, generation_, work);
   }
   IC_RETURN_IF_ERROR(MixedParts(shape, out));
   return out;
@@ -405,6 +436,19 @@ Result<MixedCost> Engine::WholeMixedStep(const MixedShape& shape) const {
   const std::uint32_t fresh = isl > shape.prefix ? isl - shape.prefix : 0;
   const std::uint32_t ctx = shape.context_tokens;
   const double decodes = shape.decodes;
+  // The same prefill without the decodes' tokens, for the bounds of native behaviour. Where it lies
+  // outside what was measured there is no such bound.
+  const bool bounded = db_.behaviour() == Behaviour::kNative && ctx > 0 && shape.decodes > 0;
+  std::optional<double> prefill = bounded ? std::optional<double>(0) : std::nullopt;
+  const auto pass = [&](double requests, double tokens, double cached) -> Result<double> {
+    IC_ASSIGN(const PerfResult r,
+              whole_prefill_->QueryPrefillTotals(requests, tokens + decodes, cached));
+    if (prefill) {
+      const Result<PerfResult> alone = whole_prefill_->QueryPrefillTotals(requests, tokens, cached);
+      prefill = alone ? std::optional(*prefill + alone->latency_ms) : std::nullopt;
+    }
+    return r.latency_ms;
+  };
   if (ctx > 0) {
     if (fresh == 0) {
       return Fail(
@@ -413,21 +457,18 @@ Result<MixedCost> Engine::WholeMixedStep(const MixedShape& shape) const {
     }
     if (ctx >= fresh) {
       const double batch = static_cast<double>(CeilDiv(ctx, fresh));
-      IC_ASSIGN(const PerfResult r,
-                whole_prefill_->QueryPrefillTotals(batch, ctx + decodes, batch * shape.prefix));
-      cost.shared = CostOf(r);
+      IC_ASSIGN(cost.shared.latency_ms, pass(batch, ctx, batch * shape.prefix));
     } else {
       double sum = 0;
       std::uint32_t chunks = 0;
       for (std::uint32_t done = 0; done < fresh; ++chunks) {
         const std::uint32_t c = std::min(ctx, fresh - done);
-        IC_ASSIGN(const PerfResult r,
-                  whole_prefill_->QueryPrefillTotals(1, c + decodes,
-                                                     static_cast<double>(shape.prefix) + done));
-        sum += r.latency_ms;
+        IC_ASSIGN(const double ms, pass(1, c, static_cast<double>(shape.prefix) + done));
+        sum += ms;
         done += c;
       }
       cost.shared.latency_ms = sum / chunks;
+      if (prefill) *prefill /= chunks;
     }
   }
   if (shape.decodes > 0) {
@@ -441,7 +482,12 @@ Result<MixedCost> Engine::WholeMixedStep(const MixedShape& shape) const {
                 whole_decode_->QueryPassBaseline(batch, batch * (static_cast<double>(middle) + 1)));
       baseline = r.latency_ms;
     }
-    cost.decode_attention.latency_ms = std::max(step.latency_ms - baseline, 0.0);
+    const double extra = std::max(step.latency_ms - baseline, 0.0);
+    cost.decode_attention.latency_ms = extra;
+    if (prefill) {
+      cost.shared.latency_ms =
+          BoundedShare(cost.shared.latency_ms, extra, *prefill, step.latency_ms);
+    }
   }
   return cost;
 }
@@ -500,12 +546,30 @@ Result<double> Engine::ObservedRank(const ScheduledRequests& r) const {
         IC_ASSIGN(const PerfResult base,
                   whole_decode_->QueryPassBaseline(r.num_decode_requests, r.sum_decode_kv_tokens));
         part = std::max(part - base.latency_ms, 0.0);
+        if (db_.behaviour() == Behaviour::kNative) {
+          total = BoundedShare(total, part, total, d.latency_ms);
+        }
       }
       total += part;
     }
     return total;
   }
   if (!prefills && !decodes) return 0.0;
+  if (joint_) {
+    JointWork work;
+    if (prefills) {
+      work.prompts = np;
+      work.new_tokens = std::max(r.sum_prefill_tokens / np, 1U);
+      work.prefix = r.sum_prefill_kv_tokens / np;
+      work.prefill_tokens = SaturatingMul(np, work.new_tokens);
+    }
+    if (decodes) {
+      work.sequences = nd;
+      work.kv_length = std::max(r.sum_decode_kv_tokens / nd, 1U);
+    }
+    IC_ASSIGN(const MixedCost cost, joint_->Cost(context_, generation_, work));
+    return cost.total_ms();
+  }
   if (!decodes) {
     IC_ASSIGN(const StepCost cost,
               ContextPass(np, r.sum_prefill_tokens / np, r.sum_prefill_kv_tokens / np, 1));

@@ -49,7 +49,9 @@ struct StaticBreakdown {
   Breakdown generation;
 };
 
-// An iteration of a continuous batch: `context_tokens` of prefill beside `decodes` requests.
+// An iteration of a continuous batch: `context_tokens` of prefill beside `decodes` requests. In
+// native behaviour it costs at least the larger of its prefill (decodes = 0) and its decode step,
+// and at most their sum (joint_step.h).
 struct MixedShape {
   std::uint32_t context_tokens = 0;
   std::uint32_t decodes = 0;
@@ -60,7 +62,10 @@ struct MixedShape {
   double generation_imbalance = 1.0;
 };
 struct MixedCost {
-  StepCost shared;  // everything but attention, over all tokens of the step
+  // Everything but attention, over all tokens of the step. What counts as attention in native
+  // behaviour includes recurrent states and blocks that contain attention; in reference behaviour
+  // it is the operators of that name.
+  StepCost shared;
   StepCost context_attention;
   StepCost decode_attention;
   double total_ms() const {
@@ -84,6 +89,8 @@ struct ScheduledRequests {
   std::uint32_t num_decode_requests = 0;
   std::uint32_t sum_decode_kv_tokens = 0;
 };
+
+class JointStep;
 
 class Engine {
  public:
@@ -162,6 +169,7 @@ class Engine {
   std::vector<BoundOperator> generation_;
   const BoundFpmForward* whole_prefill_ = nullptr;
   const BoundFpmForward* whole_decode_ = nullptr;
+  std::shared_ptr<const JointStep> joint_;  // native behaviour, operators only
   std::uint32_t nextn_ = 0;
 };
 
