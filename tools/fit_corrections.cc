@@ -10,6 +10,7 @@
 // Intervals are judged out of fold as well: bounds from the errors of the other folds.
 //
 //   fit_corrections --points train.csv --folds folds.csv [--only-score] [--out-of-fold out.csv]
+//     [--also NAME] [--drop NAME]  constants to fit beyond or without the backend's usual ones
 //     [--inferred-slots with|without|dropped]  how the campaign whose engine lacks a batch slot
 //     counts
 #include <fmt/format.h>
@@ -39,7 +40,10 @@ struct Row {
   const PreparedPoint* point = nullptr;
   const RepairedPoint* measured = nullptr;
   int fold = -1;
-  double ttft = 0, tpot = 0;  // last simulation, without additive constants
+  // Last simulation; a fit runs it without additive constants.
+  double ttft = 0, tpot = 0;
+  FirstTokenParts parts;
+  double running = 0, context_share = 0, kv_share = 0;
 };
 
 // A constant that is fitted: its name, start and limits.
@@ -91,6 +95,11 @@ void Simulate(std::span<Row* const> rows, const ServingCorrections& corrections)
       const auto forecast = ForecastPoint(*row->deployment, *row->point, corrections);
       row->ttft = forecast ? forecast->ttft.mean : 0;
       row->tpot = forecast ? forecast->tpot.mean : 0;
+      if (!forecast) continue;
+      row->parts = forecast->parts;
+      row->running = forecast->mean_running;
+      row->context_share = forecast->context_step_share;
+      row->kv_share = forecast->peak_kv_share;
     }
   });
 }
@@ -127,33 +136,12 @@ double FitAdded(std::span<const Free> free, std::span<Row* const> rows,
   return FitAdded(free.subspan(1), rows, corrections);
 }
 
-Fit FitRows(const Plan& plan, std::span<Row* const> rows) {
-  const std::size_t n = plan.inside.size();
+// Nelder and Mead within the limits of `plan`, from `start`.
+template <typename Value>
+void Descend(const Plan& plan, const std::vector<double>& start, const Value& value) {
   using Point = std::vector<double>;
-  Fit best;
-  best.loss = 1e300;
-  const auto value = [&](Point x) {
-    ServingCorrections inside;
-    for (std::size_t i = 0; i < n; ++i) {
-      x[i] = std::clamp(x[i], plan.inside[i].low, plan.inside[i].high);
-      (void)SetCorrection(inside, plan.inside[i].name, x[i]);
-    }
-    Simulate(rows, inside);
-    ServingCorrections added;
-    const double loss = FitAdded(plan.added, rows, added);
-    if (loss < best.loss) {
-      best.loss = loss;
-      for (std::size_t i = 0; i < n; ++i) best.values[plan.inside[i].name] = x[i];
-      for (const Free& f : plan.added) {
-        best.values[f.name] =
-            f.name == "first_token_ms" ? added.first_token_ms : added.first_token_steps;
-      }
-    }
-    return loss;
-  };
+  const std::size_t n = plan.inside.size();
   std::vector<std::pair<double, Point>> simplex;
-  Point start;
-  for (const Free& f : plan.inside) start.push_back(f.start);
   simplex.emplace_back(value(start), start);
   for (std::size_t i = 0; i < n; ++i) {
     Point p = start;
@@ -161,9 +149,9 @@ Fit FitRows(const Plan& plan, std::span<Row* const> rows) {
             (p[i] > 0.6 * plan.inside[i].high ? -1 : 1);
     simplex.emplace_back(value(p), p);
   }
-  for (int step = 0; step < 45; ++step) {
+  for (int step = 0; step < 60; ++step) {
     std::ranges::sort(simplex, {}, [](const auto& s) { return s.first; });
-    if (simplex.back().first - simplex.front().first < 2e-4) break;
+    if (simplex.back().first - simplex.front().first < 1e-4) break;
     Point centre(n, 0.0);
     for (std::size_t k = 0; k < n; ++k) {
       for (std::size_t i = 0; i < n; ++i)
@@ -199,6 +187,40 @@ Fit FitRows(const Plan& plan, std::span<Row* const> rows) {
         }
       }
     }
+  }
+}
+
+Fit FitRows(const Plan& plan, std::span<Row* const> rows) {
+  const std::size_t n = plan.inside.size();
+  using Point = std::vector<double>;
+  Fit best;
+  best.loss = 1e300;
+  const auto value = [&](Point x) {
+    ServingCorrections inside;
+    for (std::size_t i = 0; i < n; ++i) {
+      x[i] = std::clamp(x[i], plan.inside[i].low, plan.inside[i].high);
+      (void)SetCorrection(inside, plan.inside[i].name, x[i]);
+    }
+    Simulate(rows, inside);
+    ServingCorrections added;
+    const double loss = FitAdded(plan.added, rows, added);
+    if (loss < best.loss) {
+      best.loss = loss;
+      for (std::size_t i = 0; i < n; ++i) best.values[plan.inside[i].name] = x[i];
+      for (const Free& f : plan.added) {
+        best.values[f.name] =
+            f.name == "first_token_ms" ? added.first_token_ms : added.first_token_steps;
+      }
+    }
+    return loss;
+  };
+  // The loss has more than one valley: once from the usual values, once from the middle.
+  for (const double share : {0.0, 1.0}) {
+    Point start;
+    for (const Free& f : plan.inside) {
+      start.push_back(f.start + share * (0.5 * (f.low + f.high) - f.start));
+    }
+    Descend(plan, start, value);
   }
   return best;
 }
@@ -247,18 +269,32 @@ std::vector<Row*> Sample(const std::vector<Row*>& rows, std::size_t most) {
   return out;
 }
 
-std::vector<Plan> Plans() {
+std::vector<Plan> Plans(std::span<const std::string> also, std::span<const std::string> drop) {
   const Free front{"front_end_ms_per_1000", 1.5, 0, 8};
   const Free scale{"context_scale", 1.1, 0.6, 1.8};
   const Free host{"host_ms_per_layer", 0.015, 0, 0.08};
   const Free ms{"first_token_ms", 0, 0, 400};
   const Free steps{"first_token_steps", 0, 0, 30};
   const Free transfer{"transfer_ms_per_1000", 2, 0, 10};
-  return {{Backend::kTrtllm, false, {scale}, {steps}},
-          {Backend::kSglang, false, {front, scale, host}, {ms}},
-          {Backend::kVllm, false, {scale, host}, {ms}},
-          {Backend::kTrtllm, true, {transfer, scale}, {ms}},
-          {Backend::kSglang, true, {transfer, scale}, {ms}}};
+  const Free decode{"decode_scale", 1, 0.7, 1.3};
+  std::vector<Plan> plans = {{Backend::kTrtllm, false, {scale}, {steps}},
+                             {Backend::kSglang, false, {front, scale, host}, {ms}},
+                             {Backend::kVllm, false, {scale, host}, {ms}},
+                             {Backend::kTrtllm, true, {transfer, scale}, {ms}},
+                             {Backend::kSglang, true, {transfer, scale}, {ms}}};
+  for (Plan& plan : plans) {
+    for (std::vector<Free>* list : {&plan.inside, &plan.added}) {
+      std::erase_if(*list,
+                    [&](const Free& f) { return std::ranges::find(drop, f.name) != drop.end(); });
+      const bool inside = list == &plan.inside;
+      for (const Free& f :
+           inside ? std::vector{front, scale, host, decode} : std::vector{ms, steps}) {
+        const bool has = std::ranges::find(*list, f.name, &Free::name) != list->end();
+        if (!has && std::ranges::find(also, f.name) != also.end()) list->push_back(f);
+      }
+    }
+  }
+  return plans;
 }
 
 int Main(int argc, char** argv) {
@@ -267,17 +303,22 @@ int Main(int argc, char** argv) {
   bool only_score = false;
   std::string only;
   std::string slots = "with";
-  std::size_t most = 260;
+  std::size_t most = 100000;
   app.add_option("--points", points_file, "Measured points")->required();
   app.add_option("--folds", folds_file, "Fold of each group")->required();
   app.add_option("--out-of-fold", out_file, "Write every out-of-fold forecast to this CSV");
-  app.add_option("--rows", most, "Rows per fit at most");
+  app.add_option("--rows", most, "Rows per fit at most (default: all)");
   app.add_option("--only", only, "One backend, e.g. trtllm or trtllm-disagg");
   app.add_option("--inferred-slots", slots,
                  "Rows whose missing batch slot was inferred from themselves: with it, without it, "
                  "or dropped")
       ->check(CLI::IsMember({"with", "without", "dropped"}));
   app.add_flag("--only-score", only_score, "Score the built-in constants, fit nothing");
+  std::vector<std::string> set;
+  std::vector<std::string> also, drop;
+  app.add_option("--also", also, "Fit a constant that the backend's plan leaves out");
+  app.add_option("--drop", drop, "Leave a constant of the plan out");
+  app.add_option("--set", set, "With --only-score: NAME=VALUE instead of the built-in constant");
   CLI11_PARSE(app, argc, argv);
 
   const auto read = [](const std::string& path) {
@@ -306,7 +347,8 @@ int Main(int argc, char** argv) {
       PreparePoints(points, systems, checkpoints, {.inferred_slots = slots == "with"});
 
   std::string oof =
-      "line,fold,backend,mode,estimated,octaves,measured_ttft,ttft,measured_tpot,tpot\n";
+      "line,fold,backend,mode,estimated,octaves,measured_ttft,ttft,measured_tpot,tpot,concurrency,"
+      "front_end,polling,queue,prefill,transfer,running,context_share,kv_share\n";
   Tally all;
   IntervalCoverage all_within;
   const auto coverage_text = [](const IntervalCoverage& c) {
@@ -326,7 +368,7 @@ int Main(int argc, char** argv) {
       rows.push_back(row);
     }
   }
-  for (const Plan& plan : Plans()) {
+  for (const Plan& plan : Plans(also, drop)) {
     if (!only.empty() &&
         only != fmt::format("{}{}", ToString(plan.backend), plan.disaggregated ? "-disagg" : "")) {
       continue;
@@ -356,6 +398,17 @@ int Main(int argc, char** argv) {
         if (row->fold == fold) test.push_back(row);
       }
       ServingCorrections corrections = DefaultCorrections(plan.backend, plan.disaggregated);
+      for (const std::string& one : set) {
+        const std::size_t equals = one.find('=');
+        const Status status = equals == std::string::npos
+                                  ? Fail(ErrorKind::kInvalidArgument, one + ": expected NAME=VALUE")
+                                  : SetCorrection(corrections, one.substr(0, equals),
+                                                  std::strtod(one.c_str() + equals + 1, nullptr));
+        if (!status) {
+          fmt::print(stderr, "{}\n", status.error().message);
+          return 1;
+        }
+      }
       if (!only_score) {
         const Fit fit = FitRows(plan, fittable(fold));
         corrections = CorrectionsOf(fit);
@@ -375,11 +428,15 @@ int Main(int argc, char** argv) {
         if (!plan.disaggregated) all.Add(*row, row->ttft, row->tpot);
         samples.push_back({fold, row->point->kind, row->measured->point.ttft_ms.value_or(0),
                            row->ttft, row->measured->point.tpot_ms.value_or(0), row->tpot});
-        oof += fmt::format("{},{},{},{},{},{},{},{},{},{}\n", row->measured->point.line, fold,
+        const FirstTokenParts& parts = row->parts;
+        oof += fmt::format("{},{},{},{},{},{},{},{},{},{},", row->measured->point.line, fold,
                            ToString(plan.backend), plan.disaggregated ? "disagg" : "agg",
                            row->point->kind.estimated ? 1 : 0, row->point->kind.octaves,
                            row->measured->point.ttft_ms.value_or(0), row->ttft,
                            row->measured->point.tpot_ms.value_or(0), row->tpot);
+        oof += fmt::format("{},{},{},{},{},{},{},{},{}\n", row->measured->concurrency,
+                           parts.front_end, parts.polling, parts.queue, parts.prefill,
+                           parts.transfer, row->running, row->context_share, row->kv_share);
       }
       fmt::print("  fold {}: {}\n", fold, part.Text());
     }

@@ -168,6 +168,8 @@ ordered_json LoadAnswer::Json() const {
                     {"token_budget", policy.token_budget},
                     {"poll_interval", policy.poll_interval},
                     {"hold_steps", policy.hold_steps},
+                    {"wait_steps", policy.wait_steps},
+                    {"wait_budget_share", policy.wait_budget_share},
                     {"max_requests", policy.max_requests},
                     {"kv_output_share", policy.kv_output_share},
                     {"memory_fraction", policy.memory_fraction}};

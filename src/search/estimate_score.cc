@@ -54,11 +54,16 @@ Result<ServingRun> RunOf(const EstimateRequest& request, const PointEstimate& po
   BatchPolicy policy = PolicyOf(replica, in_flight, load.isl);
   if (asked.recipe) {
     std::string flags;
-    const BatchPolicy published =
-        BenchmarkRecipe({worker.backend(), &worker.system(), request.model,
-                         PublishedPrecision(worker.plan().quant), in_flight, load.isl},
-                        &flags);
+    const ParallelLayout& layout = worker.plan().layout;
+    const BatchPolicy published = BenchmarkRecipe(
+        {worker.backend(), &worker.system(), request.model, PublishedPrecision(worker.plan().quant),
+         in_flight, load.isl, load.osl, layout.tp, layout.dp},
+        &flags);
     policy.poll_interval = published.poll_interval;
+    if (!pools) {
+      policy.wait_steps = published.wait_steps;
+      policy.wait_budget_share = published.wait_budget_share;
+    }
     if (!pools && !request.ctx_tokens) policy.token_budget = published.token_budget;
     if (!flags.empty()) notes.push_back("benchmark recipe: " + flags);
   }

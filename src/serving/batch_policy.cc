@@ -30,6 +30,21 @@ std::int64_t RecipePollInterval(const RecipeSubject& s) {
   return 1;
 }
 
+// Batch waiting in TensorRT-LLM's recipes.
+struct Wait {
+  std::int64_t steps = 0;
+  double budget_share = 0;
+};
+Wait RecipeWait(const RecipeSubject& s) {
+  if (s.backend != Backend::kTrtllm || s.dp > 1 || s.isl != 1024 || s.osl != 1024) return {};
+  if (Mentions(s.model, "Llama-3.1-70B") && s.tp < 8) return {20, 0.9};
+  if (Mentions(s.model, "DeepSeek") && s.precision == "fp8" && s.system->IsBlackwell() &&
+      s.concurrency >= 64 && s.concurrency < 256) {
+    return {40, 0.8};
+  }
+  return {};
+}
+
 std::optional<std::int64_t> RecipeBudget(const RecipeSubject& s) {
   const bool hopper = s.system->IsHopper();
   switch (s.backend) {
@@ -42,6 +57,10 @@ std::optional<std::int64_t> RecipeBudget(const RecipeSubject& s) {
       return std::nullopt;
     case Backend::kTrtllm:
       if (Mentions(s.model, "gpt-oss")) return 20000;
+      if (Mentions(s.model, "Llama-3.1-70B")) {
+        // The longest request, on B200 in fp8 more.
+        return !hopper && s.precision == "fp8" ? 16384 : s.isl + s.osl + 200;
+      }
       return std::nullopt;
   }
   return std::nullopt;
@@ -65,7 +84,9 @@ BatchPolicy DefaultBatchPolicy(Backend backend, const SystemSpec& system, std::i
     case Backend::kSglang:
       policy.rule = BatchingRule::kPromptsFirst;
       policy.token_budget = system.IsBlackwell() ? 16384 : 8192;
-      policy.kv_output_share = 0.7;
+      // Its estimate for running requests falls from 0.7 to a tenth of their rest within some
+      // hundred steps: about what they hold on average.
+      policy.kv_output_share = 0.5;
       policy.memory_fraction = 0.85;
       break;
     case Backend::kTrtllm:
@@ -91,6 +112,12 @@ BatchPolicy BenchmarkRecipe(const RecipeSubject& s, std::string* note) {
       set += fmt::format("{}new requests are looked for every {} decode steps",
                          set.empty() ? "" : ", ", policy.poll_interval);
     }
+  }
+  if (const Wait wait = RecipeWait(s); wait.steps > 0) {
+    policy.wait_steps = wait.steps;
+    policy.wait_budget_share = wait.budget_share;
+    set += fmt::format("{}prompts wait up to {} steps for {:g} % of a step's tokens",
+                       set.empty() ? "" : ", ", wait.steps, 100 * wait.budget_share);
   }
   if (note != nullptr) *note = set;
   return policy;

@@ -36,6 +36,10 @@ struct BatchPolicy {
   std::int64_t poll_interval = 1;
   // Steps for which prompts are held back until every data-parallel rank has one.
   std::int64_t hold_steps = 0;
+  // Batch waiting, without data parallelism: prompts join running requests only when the step
+  // reaches this share of its budget, or after so many steps.
+  std::int64_t wait_steps = 0;
+  double wait_budget_share = 0;
   // Requests that one rank serves at once; 0: as many as its memory holds.
   std::int64_t max_requests = 0;
   // KV memory reserved at admission: the prompt and this share of the output.
@@ -64,6 +68,9 @@ struct RecipeSubject {
   std::string_view precision;  // bf16, fp8, fp4 ...
   std::int64_t concurrency = 1;
   std::int64_t isl = 1;
+  std::int64_t osl = 1;
+  std::int64_t tp = 1;
+  std::int64_t dp = 1;
 };
 BatchPolicy BenchmarkRecipe(const RecipeSubject& subject, std::string* note = nullptr);
 

@@ -155,6 +155,12 @@ Result<ResolvedCheckpoint> ResolveCheckpoint(const CheckpointLabel& label, const
              (Mentions(label.model, "MiniMax") || Mentions(label.model, "Qwen3-235B"))) {
     SetBoth(q, GemmQuant::kFp8Block, MoeQuant::kFp8Block);
     why = "its fp8 checkpoint has block scales";
+    if (Mentions(label.model, "MiniMax")) {
+      // The measured block-scaled product takes as long for every small size: it is the launch of
+      // its kernels, which CUDA graphs hide in serving. The weights are as many bytes either way.
+      q.gemm = GemmQuant::kFp8;
+      why += ", whose dense products were measured with their launch";
+    }
   } else if (hopper && label.backend == Backend::kTrtllm && fp8 &&
              Mentions(label.model, "DeepSeek")) {
     SetBoth(q, GemmQuant::kFp8Block, MoeQuant::kFp8Block);
@@ -168,6 +174,10 @@ Result<ResolvedCheckpoint> ResolveCheckpoint(const CheckpointLabel& label, const
     out.notes.push_back(fmt::format("weights read as {} (experts {}) instead of {} ({}){}{}",
                                     ToString(*q.gemm), ToString(*q.moe), ToString(*labelled.gemm),
                                     ToString(*labelled.moe), why.empty() ? "" : ": ", why));
+  }
+  if (!q.kv && hopper && label.backend == Backend::kSglang && Mentions(label.model, "DeepSeek")) {
+    q.kv = KvQuant::kBfloat16;
+    out.notes.emplace_back("KV cache kept in 16 bits: SGLang's recipes for DeepSeek on Hopper do");
   }
   if (!q.kv) q.kv = quantised ? KvQuant::kFp8 : KvQuant::kBfloat16;
   if (!q.fmha) q.fmha = *q.kv == KvQuant::kFp8 ? FmhaQuant::kFp8 : FmhaQuant::kBfloat16;

@@ -102,11 +102,23 @@ class Loop {
     return true;
   }
 
-  // Prompts wait for every rank to have one, but not for ever.
+  std::int64_t HoldLimit() const {
+    return ranks_.size() == 1 ? policy_.wait_steps : policy_.hold_steps;
+  }
+
+  // Prompts wait for every rank to have one, or for enough of them, but not for ever.
   bool HeldBack(bool any_running) const {
-    if (policy_.hold_steps == 0 || ranks_.size() == 1 || !any_running) return false;
-    const bool all = std::ranges::all_of(ranks_, [](const Rank& r) { return !r.line.empty(); });
-    return !all && held_ < policy_.hold_steps;
+    if (!any_running || held_ >= HoldLimit()) return false;
+    if (ranks_.size() > 1) {
+      return !std::ranges::all_of(ranks_, [](const Rank& r) { return !r.line.empty(); });
+    }
+    const double enough = policy_.wait_budget_share * static_cast<double>(policy_.token_budget);
+    double tokens = static_cast<double>(ranks_[0].running.size());
+    for (const WaitingPrompt& prompt : ranks_[0].line) {
+      tokens += static_cast<double>(prompt.tokens - prompt.done);
+      if (tokens >= enough) return false;
+    }
+    return true;
   }
 
   // One step, or a jump over equal ones. False: there is nothing to run.
@@ -180,7 +192,7 @@ class Loop {
       const double until = std::ceil((requests_[inbox_].received - now_) / ms);
       if (until < static_cast<double>(ticks)) ticks = static_cast<std::int64_t>(until);
     }
-    if (held) ticks = std::min(ticks, policy_.hold_steps - held_);
+    if (held) ticks = std::min(ticks, HoldLimit() - held_);
     return std::max<std::int64_t>(ticks, 1);
   }
 

@@ -8,7 +8,7 @@ namespace infercast {
 
 Status CheckPolicy(const BatchPolicy& policy) {
   if (policy.token_budget < 1 || policy.poll_interval < 1 || policy.hold_steps < 0 ||
-      policy.max_requests < 0) {
+      policy.wait_steps < 0 || policy.max_requests < 0) {
     return Fail(ErrorKind::kInvalidArgument,
                 fmt::format("token budget {}, polling interval {}, hold {}, most requests {}: the "
                             "first two must be at least 1, the others at least 0",

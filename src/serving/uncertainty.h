@@ -2,7 +2,7 @@
 // kind, seen on measured groups that took no part in fitting.
 //
 // Method: split conformal intervals. Measured groups are split in four; errors of each part are
-// taken with the constants fitted on the other three; their 10 % and 90 % points bound the ratio of
+// taken with the constants fitted on the other three; their 8 % and 92 % points bound the ratio of
 // measured to predicted values. A kind is a backend, whether operators were measured or estimated
 // and whether the point lies beyond what was measured.
 #pragma once

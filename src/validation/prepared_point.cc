@@ -104,9 +104,10 @@ PreparedPoint PointOf(std::size_t index, const RepairedPoint& r, const Subject& 
   std::string flags;
   const std::int64_t concurrency = std::max<std::int64_t>(r.concurrency, 1);
   out.policy = options.recipes
-                   ? BenchmarkRecipe({subject.backend, &subject.system, r.point.model,
-                                      r.point.precision, concurrency, isl},
-                                     &flags)
+                   ? BenchmarkRecipe(
+                         {subject.backend, &subject.system, r.point.model, r.point.precision,
+                          concurrency, isl, *r.point.osl, r.worker.layout.tp, r.worker.layout.dp},
+                         &flags)
                    : DefaultBatchPolicy(subject.backend, subject.system, concurrency, isl);
   out.lacks_slot = LacksOneSlot(r) && concurrency > 1;
   if (out.lacks_slot && options.inferred_slots) {

@@ -258,6 +258,41 @@ TEST(ClosedLoopPolling, RareLooksDelayFirstTokensOnly) {
   EXPECT_LT(rare->parts.polling, 30 * rare->tpot.p99);
 }
 
+TEST(ClosedLoopWaiting, PromptsWaitForCompanyButNotForEver) {
+  const auto costs = Dense(Backend::kTrtllm);
+  ASSERT_NE(costs, nullptr);
+  BatchPolicy policy = DefaultBatchPolicy(Backend::kTrtllm, costs->worker().system(), 16, 1024);
+  const auto at_once = ForecastClosedLoop(*costs, policy, {}, kUnlimited, Closed(16));
+  policy.wait_steps = 20;
+  policy.wait_budget_share = 0.9;
+  const auto waiting = ForecastClosedLoop(*costs, policy, {}, kUnlimited, Closed(16));
+  // Reached by one prompt: nothing waits.
+  policy.wait_budget_share = 0.05;
+  const auto easy = ForecastClosedLoop(*costs, policy, {}, kUnlimited, Closed(16));
+  ASSERT_TRUE(at_once && waiting && easy);
+  EXPECT_EQ(easy->ttft.mean, at_once->ttft.mean);
+  const double waited = waiting->parts.queue - at_once->parts.queue;
+  EXPECT_GT(waited, 10 * waiting->tpot.mean);
+  EXPECT_LT(waited, 21 * waiting->tpot.p99);
+  EXPECT_LT(waiting->context_step_share, at_once->context_step_share);
+}
+
+TEST(ClosedLoopWaiting, RecipesSayWhenPromptsWait) {
+  SystemSpec system;
+  system.name = "b200_sxm";
+  system.sm_version = 100;
+  RecipeSubject subject{
+      Backend::kTrtllm, &system, "meta-llama/Llama-3.1-70B", "fp8", 16, 1024, 1024, 4, 1};
+  std::string note;
+  EXPECT_EQ(BenchmarkRecipe(subject, &note).wait_steps, 20);
+  EXPECT_NE(note.find("prompts wait up to 20 steps"), std::string::npos);
+  subject.tp = 8;
+  EXPECT_EQ(BenchmarkRecipe(subject).wait_steps, 0);
+  subject.tp = 4;
+  subject.osl = 8192;
+  EXPECT_EQ(BenchmarkRecipe(subject).wait_steps, 0);
+}
+
 TEST(ClosedLoopRanks, LockStepWaitsForTheFullestRank) {
   const auto costs = ExpertsOverRanks();
   ASSERT_NE(costs, nullptr);
