@@ -315,7 +315,10 @@ TEST(ForecastApi, IsScoredByARunNativelyAndByTheFormulaElsewhere) {
   EXPECT_EQ(run.requests, 320);
   EXPECT_EQ(native.ttft_ms, run.ttft_ms.mean);
   EXPECT_EQ(native.tpot_ms, run.tpot_ms.mean);
-  EXPECT_EQ(native.formula.ttft_ms, reference.ttft_ms);
+  // Of the formula, native mixed steps alone differ: here a pass over all tokens would cost more
+  // than the prompts' and the decodes' apart (tests/api/mixed_bounds_test.cc).
+  EXPECT_LT(native.formula.ttft_ms, reference.ttft_ms);
+  EXPECT_GT(native.formula.ttft_ms, reference.ttft_ms * 0.97);
   EXPECT_NE(native.formula.ttft_ms, native.ttft_ms);
   const FirstTokenParts& parts = run.ttft_parts_ms;
   EXPECT_NEAR(parts.front_end + parts.polling + parts.queue + parts.prefill + parts.transfer,
