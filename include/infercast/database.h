@@ -16,7 +16,9 @@ struct DatabaseOptions {
   std::string system;
   std::string backend = "trtllm";
   std::string version;           // literal, or "current", "previous", "next"; empty: current
-  std::string mode = "SILICON";  // SILICON: measured and interpolated figures only
+  // Empty: SILICON, measured and interpolated figures only. Natively Estimate then estimates what was
+  // not measured (HYBRID) and says so in its notes, which "SILICON" forbids.
+  std::string mode;
   std::string transfer_policy;   // which estimates may borrow, e.g. "balanced"; empty: all kinds
   std::string behaviour = "native";  // or "reference": with the reference's known quirks
   bool allow_unlisted_versions = false;

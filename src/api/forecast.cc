@@ -5,6 +5,7 @@
 #include "api/internal.h"
 #include "search/estimate_score.h"
 #include "search/experiments.h"
+#include "search/open_estimate.h"
 #include "search/standard_runs.h"
 #include "search/workbench.h"
 #include "serving/afd_row.h"
@@ -393,10 +394,16 @@ Result<Forecast> Estimate(const EstimateOptions& options) {
   return Guarded<Forecast>([&]() -> Result<Forecast> {
     API_ASSIGN(const internal::Surroundings around, internal::OpenSurroundings(options.model.data));
     infercast::Workbench bench(around.systems, around.checkpoints);
-    API_ASSIGN(const infercast::EstimateRequest request, RequestOf(options, bench));
-    API_ASSIGN(const infercast::ScoredBy score, ScoreOf(options.score, request.behaviour));
+    API_ASSIGN(const infercast::EstimateRequest given, RequestOf(options, bench));
+    API_ASSIGN(const infercast::ScoredBy score, ScoreOf(options.score, given.behaviour));
     API_ASSIGN(const infercast::BenchmarkLoad load, LoadOf(options.load));
-    API_ASSIGN(const infercast::PointEstimate estimate, infercast::EstimatePoint(request, bench));
+    infercast::OpenChoices open;
+    open.estimates =
+        given.behaviour == infercast::Behaviour::kNative && options.model.data.mode.empty();
+    API_ASSIGN(const infercast::ChosenEstimate chosen,
+               infercast::EstimateWithChoices(given, open, bench));
+    const infercast::EstimateRequest& request = chosen.request;
+    const infercast::PointEstimate& estimate = chosen.point;
     API_ASSIGN(const infercast::ScoredEstimate scored,
                infercast::ScoreEstimate(request, estimate, load, score));
     Forecast out = estimate.static_row ? ForecastOf(*estimate.static_row, options.mode.c_str())
@@ -418,7 +425,8 @@ Result<Forecast> Estimate(const EstimateOptions& options) {
         cost.count = phase.bounds[i].count;
       }
     }
-    out.notes = scored.notes;
+    out.notes = chosen.notes;
+    out.notes.insert(out.notes.end(), scored.notes.begin(), scored.notes.end());
     for (const std::string& note : estimate.notes) out.notes.push_back(note);
     if (estimate.kv_warning) out.notes.push_back(*estimate.kv_warning);
     if (estimate.out_of_memory) out.notes.emplace_back("this does not fit in GPU memory");

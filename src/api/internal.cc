@@ -32,7 +32,7 @@ Result<infercast::SystemsCatalog::OpenRequest> OpenRequestOf(const DatabaseOptio
   request.system = options.system;
   API_ASSIGN(request.backend, ParseName<infercast::Backend>(options.backend));
   if (!options.version.empty()) request.version = options.version;
-  std::string mode = options.mode;
+  std::string mode = options.mode.empty() ? "SILICON" : options.mode;
   for (char& c : mode) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   API_ASSIGN(request.mode, ParseName<infercast::DatabaseMode>(mode));
   if (!options.transfer_policy.empty()) {

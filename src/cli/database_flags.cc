@@ -13,10 +13,10 @@ void DatabaseFlags::Declare(CLI::App& command) {
       ->capture_default_str();
   command.add_option("--backend-version,--perf-db-version", version,
                      "Version measured, or current, previous, next (default: current)");
-  command
-      .add_option("--database-mode", mode,
-                  "SILICON (measured), HYBRID (estimate what is missing), EMPIRICAL, SOL")
-      ->capture_default_str();
+  command.add_option(
+      "--database-mode", mode,
+      "SILICON (measured; the default), HYBRID (estimate what is missing), EMPIRICAL, "
+      "SOL");
   command.add_option(
       "--transfer-policy", policy,
       "What estimates may borrow: off, conservative, balanced, aggressive, or kinds");
@@ -29,7 +29,7 @@ Result<SystemsCatalog::OpenRequest> DatabaseFlags::Request(const CliContext& con
   request.system = system;
   IC_ASSIGN(request.backend, ParseNamed<Backend>(backend));
   request.version = version;
-  std::string upper = mode;
+  std::string upper = mode.value_or("SILICON");
   for (char& c : upper) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   IC_ASSIGN(request.mode, ParseNamed<DatabaseMode>(upper));
   if (request.mode == DatabaseMode::kSolFull) {

@@ -19,7 +19,7 @@ struct DatabaseFlags {
   std::string system;
   std::string backend = "trtllm";
   std::optional<std::string> version;
-  std::string mode = "SILICON";
+  std::optional<std::string> mode;  // absent: SILICON
   std::optional<std::string> policy;
   bool allow_unlisted = false;
 

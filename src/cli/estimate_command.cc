@@ -1,4 +1,4 @@
-// Options of an estimate, and what is filled in where the user left sizes open.
+// Options of an estimate, and which sizes the user left open.
 #include "cli/estimate_command.h"
 
 #include <fmt/format.h>
@@ -12,14 +12,12 @@
 #include "cli/load_flags.h"
 #include "cli/named_option.h"
 #include "cli/search_output.h"
+#include "search/open_estimate.h"
 #include "search/workbench.h"
 
 namespace infercast {
 
 namespace {
-
-// The widest worker that is tried when no parallelism is given.
-constexpr std::int64_t kWidestGuess = 16;
 
 struct EstimateFlags {
   DeploymentFlags deployment;
@@ -170,106 +168,6 @@ Result<EstimateRequest> RequestOf(const EstimateFlags& flags, const CliContext& 
   return request;
 }
 
-// A pool whose batch or workers were left open gets the plainest ones.
-void FillPools(EstimateRequest& request, std::vector<std::string>& notes) {
-  const auto fill = [&](std::optional<std::int64_t>& value, std::int64_t plain, const char* flag) {
-    if (value) return;
-    value = plain;
-    notes.push_back(fmt::format("no {} given: {}", flag, plain));
-  };
-  fill(request.prefill.batch, 1, "--prefill-batch-size");
-  fill(request.prefill.workers, 1, "--prefill-num-workers");
-  fill(request.decode.batch, request.batch, "--decode-batch-size");
-  fill(request.decode.workers, 1, "--decode-num-workers");
-}
-
-std::int64_t WidthOf(const ParallelLayout& shared, const PoolSizes& own) {
-  return own.tp.value_or(shared.tp) * own.dp.value_or(shared.dp) * shared.cp;
-}
-
-// One way to fill what was left open, and how it is told.
-struct Guess {
-  EstimateRequest request;
-  std::string note;
-};
-
-// The requests that the user may have meant, best first: experts whole on their ranks, else split
-// over them. One, as it is, when nothing is open.
-std::vector<Guess> ExpertGuesses(const EstimateRequest& request, bool experts_open) {
-  if (!experts_open) return {{request, ""}};
-  std::vector<Guess> guesses;
-  for (const bool whole : {true, false}) {
-    Guess guess{request, whole ? "no expert width given: each rank holds whole experts"
-                               : "no expert width given: each expert is split over the ranks"};
-    const auto set = [&](auto& sizes, std::int64_t width) {
-      sizes.moe_tp = whole ? 1 : width;
-      sizes.moe_ep = whole ? width : 1;
-    };
-    if (request.mode == EstimateMode::kDisagg) {
-      set(guess.request.prefill, WidthOf(request.layout, request.prefill));
-      set(guess.request.decode, WidthOf(request.layout, request.decode));
-      guess.note += fmt::format(" ({} {} and {})", whole ? "ep" : "etp",
-                                WidthOf(request.layout, request.prefill),
-                                WidthOf(request.layout, request.decode));
-    } else {
-      set(guess.request.layout, request.layout.AttentionWidth());
-      guess.note += fmt::format(" ({} {})", whole ? "ep" : "etp", request.layout.AttentionWidth());
-    }
-    guesses.push_back(std::move(guess));
-  }
-  return guesses;
-}
-
-// The first guess that answers; else the error of the first one.
-Result<PointEstimate> FirstAnswer(const std::vector<Guess>& guesses, EstimateRequest& chosen,
-                                  std::vector<std::string>& notes, Workbench& bench) {
-  std::optional<Error> first;
-  for (const Guess& guess : guesses) {
-    Result<PointEstimate> point = EstimatePoint(guess.request, bench);
-    if (point) {
-      chosen = guess.request;
-      if (!guess.note.empty()) notes.push_back(guess.note);
-      return point;
-    }
-    if (!first) first = point.error();
-    // A layout that does not fit is an answer; a layout that cannot be built or priced is not.
-    if (point.error().kind == ErrorKind::kDoesNotFit) break;
-  }
-  return std::unexpected(*first);
-}
-
-// No parallelism given: the smallest tensor parallelism that holds the weights and the requests.
-Result<PointEstimate> SmallestAnswer(EstimateRequest& request, bool moe,
-                                     std::vector<std::string>& notes, Workbench& bench) {
-  std::optional<Error> last;
-  for (std::int64_t tp = 1; tp <= kWidestGuess; tp *= 2) {
-    EstimateRequest wide = request;
-    wide.layout.tp = tp;
-    EstimateRequest chosen;
-    std::vector<std::string> ignored;
-    Result<PointEstimate> point = FirstAnswer(ExpertGuesses(wide, moe), chosen, ignored, bench);
-    if (!point) {
-      last = point.error();
-      continue;
-    }
-    if (point->out_of_memory || point->kv_warning) {
-      last = Error{ErrorKind::kDoesNotFit,
-                   fmt::format("{} with {} requests of {} + {} tokens does not fit on one worker "
-                               "of up to {} GPUs of {}; lower --batch-size or give --tp-size and "
-                               "--pp-size",
-                               request.model, request.batch, request.workload.isl,
-                               request.workload.osl, kWidestGuess, request.system)};
-      continue;
-    }
-    notes.push_back(fmt::format(
-        "no parallelism given: {} is the smallest that holds the weights and {} requests",
-        ParallelText(chosen.layout), request.batch));
-    request = chosen;
-    return point;
-  }
-  return std::unexpected(*last);
-}
-
 Result<int> Run(const EstimateFlags& flags, const CliContext& context) {
   IC_ASSIGN(EstimateRequest request, RequestOf(flags, context));
   IC_ASSIGN(const ScoredBy score, ScoreAsked(flags.score, context));
@@ -280,25 +178,21 @@ Result<int> Run(const EstimateFlags& flags, const CliContext& context) {
   request.bounds = detail.any();
   IC_ASSIGN(const Surroundings around, OpenSurroundings(context));
   Workbench bench(around.systems, around.checkpoints);
-  IC_ASSIGN(const std::shared_ptr<const ModelConfig> model, bench.Model(request.model));
 
   EstimateAnswer answer;
   const bool native = context.behaviour == Behaviour::kNative;
   const bool pools = request.mode == EstimateMode::kDisagg;
   if (native && pools) FillPools(request, answer.notes);
-  const bool layout_open =
-      !flags.layout.given() && !pools && request.mode != EstimateMode::kAfd && native;
+  OpenChoices choices;
+  choices.layout = !flags.layout.given() && !pools && request.mode != EstimateMode::kAfd && native;
   const auto open = [](const PoolSizes& sizes) { return !sizes.moe_tp && !sizes.moe_ep; };
-  const bool experts_open = native && model->IsMoe() && flags.layout.experts_open() &&
-                            (!pools || (open(flags.prefill) && open(flags.decode)));
-  Result<PointEstimate> point = Fail(ErrorKind::kInternal, "no estimate");
-  if (layout_open) {
-    point = SmallestAnswer(request, model->IsMoe(), answer.notes, bench);
-  } else {
-    const EstimateRequest given = request;
-    point = FirstAnswer(ExpertGuesses(given, experts_open), request, answer.notes, bench);
-  }
-  if (!point) return std::unexpected(point.error());
+  choices.experts = native && flags.layout.experts_open() &&
+                    (!pools || (open(flags.prefill) && open(flags.decode)));
+  choices.estimates = native && !flags.deployment.database.mode;
+  IC_ASSIGN(ChosenEstimate chosen, EstimateWithChoices(request, choices, bench));
+  request = std::move(chosen.request);
+  const PointEstimate* point = &chosen.point;
+  answer.notes.insert(answer.notes.end(), chosen.notes.begin(), chosen.notes.end());
 
   IC_ASSIGN(const ScoredEstimate scored,
             ScoreEstimate(request, *point, flags.load.load, score, flags.load.given()));
@@ -311,7 +205,7 @@ Result<int> Run(const EstimateFlags& flags, const CliContext& context) {
     answer.notes.insert(answer.notes.end(), load->notes.begin(), load->notes.end());
   }
   answer.request = &request;
-  answer.point = &*point;
+  answer.point = point;
   for (const std::string& note : point->notes) {
     if (std::find(answer.notes.begin(), answer.notes.end(), note) == answer.notes.end()) {
       answer.notes.push_back(note);

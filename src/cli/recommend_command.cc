@@ -22,7 +22,7 @@ void AddRecommendCommand(CLI::App& app, CliContext& context) {
   CLI::App& command = *app.add_subcommand("recommend", "Find the fewest GPUs that serve a load");
   auto flags = std::make_shared<RecommendFlags>();
   // A load is planned before everything is measured: estimates are welcome.
-  flags->search.deployment.database.mode = ToString(DatabaseMode::kHybrid);
+  flags->search.deployment.database.mode = std::string(ToString(DatabaseMode::kHybrid));
   flags->load.Declare(command, /*in_sweep=*/false);
   flags->search.Declare(command, /*pools=*/false);
   flags->output.Declare(command);

@@ -27,7 +27,7 @@ def estimate(
     score: str | None = None,
     concurrency: int | None = None,
     rate: float | None = None,
-    database_mode: str = "SILICON",
+    database_mode: str | None = None,
     behaviour: str = "native",
     **settings,
 ) -> Forecast:
@@ -40,6 +40,7 @@ def estimate(
     batch_size: requests in flight per data-parallel rank.
     score: "closed-loop" (the default but for behaviour "reference") or "formula": no run, in a fraction of the time.
     concurrency, rate: the load of the run: requests in flight (default: as many as the batches hold), or arrivals per second.
+    database_mode: "SILICON" (measurements alone), "HYBRID", "EMPIRICAL" or "SOL"; None: what was not measured is estimated, with a note.
     settings: any of infercast.option_names(); of pools prefill_tp_size, prefill_batch_size, prefill_num_workers and so on.
 
     Raises DoesNotFitError, UnknownNameError, InvalidArgumentError, NotMeasuredError and others of infercast.errors.
