@@ -61,7 +61,7 @@ Result<const AfdRow*> AfdCandidateSearch::At(std::int64_t batch) {
   if (setup_->behaviour == Behaviour::kNative) {
     ProjectSpeculation(row, setup_->speculation.accepted, false);
   }
-  return &rows_.emplace(batch, std::move(row)).first->second;
+  return &rows_.emplace(batch, row).first->second;
 }
 
 void AfdCandidateSearch::Missed(const AfdRow& decode, const LatencyTarget& target) {

@@ -170,7 +170,7 @@ Result<PointEstimate> EstimateAfdPoint(const EstimateRequest& request, Workbench
     out.workers.insert(out.workers.end(), partner.workers.begin(), partner.workers.end());
     out.notes.insert(out.notes.end(), partner.notes.begin(), partner.notes.end());
   }
-  out.row = TaskRow{std::move(row), std::nullopt};
+  out.row = TaskRow{row, std::nullopt};
   return out;
 }
 

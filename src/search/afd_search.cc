@@ -219,7 +219,7 @@ Result<TaskTable> RunPinned(const ResolvedTask& task, const AfdSpace& space,
                             row.attention_memory.usage.total, row.ffn_memory.usage.total));
   }
   TaskTable table;
-  table.rows.push_back({std::move(row), std::nullopt});
+  table.rows.push_back({row, std::nullopt});
   table.workers = workers.All();
   table.tally.evaluated = 1;
   return table;
@@ -291,7 +291,7 @@ Result<TaskTable> RunAfdTask(const ResolvedTask& task, Workbench&) {
       for (AfdRow& row : parts[i].rows[t]) {
         // A batch that serves several targets is one row.
         if (seen.emplace(i, row.schedule.batch, row.ttft, row.seq_s, row.num_total_gpus).second) {
-          rows.push_back(std::move(row));
+          rows.push_back(row);
         }
       }
     }
@@ -309,7 +309,7 @@ Result<TaskTable> RunAfdTask(const ResolvedTask& task, Workbench&) {
   table.tally.oom = rejections.oom + rejections.low_batch_oom;
   if (rows.empty()) return std::unexpected(NothingLeft(candidates, parts, rejections));
   SortByValue(rows, behaviour);
-  for (AfdRow& row : rows) table.rows.push_back({std::move(row), std::nullopt});
+  for (const AfdRow& row : rows) table.rows.push_back({row, std::nullopt});
   table.workers = workers.All();
   table.workers.insert(table.workers.end(), prefill.workers.begin(), prefill.workers.end());
   if (table.tally.failed_layouts > 0) {

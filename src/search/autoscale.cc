@@ -43,7 +43,7 @@ std::vector<StaticRow> BestOfPool(std::vector<StaticRow> rows, Latency latency, 
   std::set<std::string> layouts;
   for (StaticRow& row : rows) {
     if (best.size() == top_n) break;
-    if (layouts.insert(row.worker->parallel).second) best.push_back(std::move(row));
+    if (layouts.insert(row.worker->parallel).second) best.push_back(row);
   }
   return best;
 }
@@ -100,7 +100,7 @@ Result<TaskTable> RunAutoscale(const ResolvedTask& resolved, const AutoscaleOpti
                      return !reference && BetterAmongEquals(a, b);
                    });
   if (rows.size() > options.top_n) rows.resize(options.top_n);
-  for (DisaggregatedRow& row : rows) table.rows.push_back({std::move(row), std::nullopt});
+  for (const DisaggregatedRow& row : rows) table.rows.push_back({row, std::nullopt});
   return table;
 }
 

@@ -200,7 +200,7 @@ DisaggregatedSearchResult SearchDisaggregated(
           ComposeDisaggregated(prefill.rows[best->prefill], decode.rows[best->decode], m.prefill,
                                m.decode, options.factors);
       if (reference) RoundColumns(row);
-      best_of_groups.push_back(std::move(row));
+      best_of_groups.push_back(row);
       chosen.push_back(*best);
     }
     std::vector<std::uint32_t> order(best_of_groups.size());

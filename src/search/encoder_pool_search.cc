@@ -46,7 +46,7 @@ TaskRow CellRow(const AggregatedRow& one, const EncoderCell& cell, const EncodeW
   stage.workers = cell.encode_workers;
   stage.degradation = degradation;
   AddEncodeStage(stage, row);
-  return {std::move(row), StageOf(stage, cell.language_workers)};
+  return {row, StageOf(stage, cell.language_workers)};
 }
 
 // Everything of one layout, in order of targets, encode workers, and rates.
@@ -148,7 +148,7 @@ class PoolsBehindEncoders {
       DisaggregatedRow row = *Compose(c).row;
       if (reference()) RoundColumns(row);
       order.push_back(static_cast<std::uint32_t>(rows.size()));
-      rows.push_back({std::move(row), StageOf(StageFor(c, Compose(c).encode_workers), 1)});
+      rows.push_back({row, StageOf(StageFor(c, Compose(c).encode_workers), 1)});
     }
     Descending(order, task_->task.behaviour,
                [&](std::uint32_t i) { return rows[i].disaggregated()->tokens_s_gpu; });

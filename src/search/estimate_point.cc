@@ -151,7 +151,7 @@ Result<PointEstimate> EstimateAggregated(const EstimateRequest& request,
   SetPower(out, row.power_w, row.power_coverage);
   out.version = built.deployment->version();
   out.workers = {built.worker};
-  out.row = TaskRow{std::move(row), std::nullopt};
+  out.row = TaskRow{row, std::nullopt};
   return out;
 }
 
@@ -191,7 +191,7 @@ Result<PointEstimate> EstimateStatic(const EstimateRequest& request,
   SetPower(out, row.power_w, row.power_coverage);
   out.version = built.deployment->version();
   out.workers = {built.worker};
-  out.static_row = std::move(row);
+  out.static_row = row;
   return out;
 }
 
@@ -211,7 +211,7 @@ Status CheckPoolSizes(const EstimateRequest& request) {
 }
 
 Result<PointEstimate> EstimateDisaggregated(const EstimateRequest& request,
-                                            std::shared_ptr<const ModelConfig> model,
+                                            const std::shared_ptr<const ModelConfig>& model,
                                             const Speculation& speculation, Workbench& bench) {
   IC_RETURN_IF_ERROR(CheckPoolSizes(request));
   PointEstimate out;
@@ -267,7 +267,7 @@ Result<PointEstimate> EstimateDisaggregated(const EstimateRequest& request,
     out.version += "-" + decode.deployment->version();
   }
   out.workers = {prefill.worker, decode.worker};
-  out.row = TaskRow{std::move(row), std::nullopt};
+  out.row = TaskRow{row, std::nullopt};
   return out;
 }
 

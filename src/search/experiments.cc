@@ -105,7 +105,7 @@ std::vector<PickedRow> Permuted(std::vector<PickedRow>& rows,
                                 std::span<const std::uint32_t> order) {
   std::vector<PickedRow> out;
   out.reserve(order.size());
-  for (const std::uint32_t i : order) out.push_back(std::move(rows[i]));
+  for (const std::uint32_t i : order) out.push_back(rows[i]);
   return out;
 }
 
@@ -168,7 +168,7 @@ std::vector<ExperimentResult> Merge(std::span<const ExperimentOutcome> outcomes,
         auto& into = rows == &part.best ? result.best : result.front;
         for (PickedRow& row : *rows) {
           row.backend = outcome.task.primary().backend;
-          into.push_back(std::move(row));
+          into.push_back(row);
         }
       }
     }

@@ -105,7 +105,7 @@ class Flattener {
       Set(std::string(name), field->value, field->line);
     }
   }
-  void HasNoField(int line, std::string what) { unmapped_.push_back(AtLine(line) + what); }
+  void HasNoField(int line, const std::string& what) { unmapped_.push_back(AtLine(line) + what); }
 
   std::vector<std::string> Prefixes() const {
     if (disagg_) return {"prefill_", "decode_"};

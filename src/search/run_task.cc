@@ -40,12 +40,12 @@ Result<TaskTable> RunAggregated(const ResolvedTask& resolved) {
   table.tally = found.tally;
   table.workers = std::move(found.workers);
   table.notes = resolved.notes;
-  for (AggregatedRow& row : found.rows) table.rows.push_back({std::move(row), std::nullopt});
-  for (AggregatedRow& row : found.nearest_misses) {
-    table.nearest_misses.push_back({std::move(row), std::nullopt});
+  for (const AggregatedRow& row : found.rows) table.rows.push_back({row, std::nullopt});
+  for (const AggregatedRow& row : found.nearest_misses) {
+    table.nearest_misses.push_back({row, std::nullopt});
   }
-  for (AggregatedRow& row : found.cut_ties) {
-    table.cut_ties.push_back({std::move(row), std::nullopt});
+  for (const AggregatedRow& row : found.cut_ties) {
+    table.cut_ties.push_back({row, std::nullopt});
   }
   if (!table.rows.empty()) return table;
   Error error = NothingFound(table.tally, "aggregated workers", task.behaviour);
@@ -75,7 +75,7 @@ Result<TaskTable> RunDisaggregated(const ResolvedTask& resolved) {
   table.tally.Merge(found.decode_tally);
   table.workers = std::move(found.workers);
   table.notes = resolved.notes;
-  for (DisaggregatedRow& row : found.rows) table.rows.push_back({std::move(row), std::nullopt});
+  for (const DisaggregatedRow& row : found.rows) table.rows.push_back({row, std::nullopt});
   if (table.rows.empty() && task.behaviour == Behaviour::kNative) {
     return Fail(ErrorKind::kNoFeasibleConfig,
                 fmt::format("pools of prefill and decode workers: no pair meets the targets; the "
@@ -201,7 +201,7 @@ Result<TaskPoint> EvaluateAggregatedPoint(const ResolvedTask& resolved,
                                                   point.ctx_tokens.value_or(isl), options));
   IC_RETURN_IF_ERROR(CheckFits(resolved, row, ""));
   TaskPoint out;
-  out.row.figures = std::move(row);
+  out.row.figures = row;
   out.workers.push_back(worker);
   if (task.epd.enabled) {
     IC_RETURN_IF_ERROR(AddEncoderPool(resolved, point.encoder, bench, out.row));
@@ -243,7 +243,7 @@ Result<TaskPoint> EvaluateDisaggregatedPoint(const ResolvedTask& resolved,
   ProjectSpeculation(decode, resolved.speculation.accepted, reference);
   DisaggregatedRow row = ComposeDisaggregated(prefill, decode, point.prefill.workers,
                                               point.decode.workers, search.factors);
-  out.row.figures = std::move(row);
+  out.row.figures = row;
   if (task.epd.enabled) {
     IC_RETURN_IF_ERROR(AddEncoderPool(resolved, point.encoder, bench, out.row));
   }
