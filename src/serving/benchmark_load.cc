@@ -31,7 +31,6 @@ class Generator {
   std::uint64_t state_;
 };
 
-constexpr std::int64_t kWaves = 10;
 constexpr std::int64_t kOpenRequests = 512;
 constexpr std::int64_t kMostRequests = 1 << 21;
 
@@ -69,13 +68,13 @@ Status CheckLoad(const LoadSpec& load) {
                 fmt::format("request rate is {}: expected requests per second above 0", load.rate));
   }
   if (closed)
-    IC_RETURN_IF_ERROR(InRange(load.concurrency, 1, kMostRequests / kWaves, "concurrency"));
+    IC_RETURN_IF_ERROR(InRange(load.concurrency, 1, kMostRequests / kLoadWaves, "concurrency"));
   return {};
 }
 
 std::int64_t RequestsOf(const LoadSpec& load) {
   if (load.requests > 0) return load.requests;
-  return load.concurrency > 0 ? kWaves * load.concurrency : kOpenRequests;
+  return load.concurrency > 0 ? kLoadWaves * load.concurrency : kOpenRequests;
 }
 
 std::vector<RequestShape> DrawShapes(const LoadSpec& load) {
@@ -129,6 +128,46 @@ Distribution Summarise(std::vector<double>& values) {
   };
   const double median = quantile(0.5), p90 = quantile(0.9), p99 = quantile(0.99);
   return {sum / static_cast<double>(values.size()), median, p90, p99};
+}
+
+Distribution Summarise(const std::vector<double>& values, std::size_t first, std::size_t last,
+                       double more) {
+  struct Weighted {
+    double value, weight;
+  };
+  std::vector<Weighted> set(values.size());
+  double sum = 0, all = 0;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const double weight = i >= first && i < last ? 1 + more : 1;
+    set[i] = {values[i], weight};
+    sum += weight * values[i];
+    all += weight;
+  }
+  if (set.empty()) return {};
+  // Halves the part that holds the place, which begins `before` it; places ascend.
+  std::size_t from = 0;
+  double before = 0;
+  const auto quantile = [&](double q) {
+    const double place = q * (all - 1);
+    std::size_t to = set.size();
+    while (to - from > 1) {
+      const std::size_t middle = from + (to - from) / 2;
+      const auto at = [&](std::size_t i) { return set.begin() + static_cast<std::ptrdiff_t>(i); };
+      std::nth_element(at(from), at(middle), at(to),
+                       [](const Weighted& a, const Weighted& b) { return a.value < b.value; });
+      double left = 0;
+      for (std::size_t i = from; i < middle; ++i) left += set[i].weight;
+      if (before + left > place) {
+        to = middle;
+      } else {
+        before += left;
+        from = middle;
+      }
+    }
+    return set[from].value;
+  };
+  const double median = quantile(0.5), p90 = quantile(0.9), p99 = quantile(0.99);
+  return {sum / all, median, p90, p99};
 }
 
 }  // namespace infercast

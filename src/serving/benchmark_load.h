@@ -6,6 +6,7 @@
 // same requests on every platform.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -27,6 +28,7 @@ struct LoadSpec {
   double give_up_ttft = 0;
 };
 
+inline constexpr std::int64_t kLoadWaves = 10;
 // kInvalidArgument unless exactly one of concurrency and rate is set and every size is in range.
 Status CheckLoad(const LoadSpec& load);
 std::int64_t RequestsOf(const LoadSpec& load);
@@ -46,6 +48,9 @@ struct Distribution {
 };
 // Reorders `values`. Percentiles lie on straight lines between the sorted values.
 Distribution Summarise(std::vector<double>& values);
+// As if the values [first, last) stood there 1 + `more` times. Percentiles are values of the set.
+Distribution Summarise(const std::vector<double>& values, std::size_t first, std::size_t last,
+                       double more);
 double SortedQuantile(const std::vector<double>& sorted, double q);
 
 }  // namespace infercast

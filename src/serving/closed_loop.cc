@@ -18,7 +18,8 @@ constexpr std::int64_t kLongestJump = 64;
 
 struct Rank {
   PromptLine line;
-  RunningSet running;
+  RunningLengths running;
+  EndHeap ends;
   double reserved = 0;              // KV bytes
   std::int64_t admitted = 0;        // requests that hold memory
   std::int64_t requests = 0;        // assigned and not ended
@@ -63,7 +64,7 @@ class Loop {
     totals.context_steps = context_steps_;
     totals.running_time = running_time_;
     totals.peak_kv_share = kv_.bytes > 0 ? peak_reserved_ / kv_.bytes : 0;
-    return Sum(requests_, corrections_, totals);
+    return Sum(requests_, load_, corrections_, totals);
   }
 
  private:
@@ -146,10 +147,7 @@ class Loop {
     Account(static_cast<double>(ticks) * ms, ticks, context, running);
     if (context) MarkStarts();
     now_ += static_cast<double>(ticks) * ms;
-    if (decodes) {
-      tick_ += ticks;
-      for (Rank& rank : ranks_) rank.running.Advance(ticks, load_.progress);
-    }
+    if (decodes) tick_ += ticks;
     // Those that ended leave before the new ones join.
     if (decodes) EndRequests();
     if (context) {
@@ -176,7 +174,7 @@ class Loop {
       }
       if (decodes) {
         load.decodes = ranks_[i].running.size();
-        load.mean_kv = ranks_[i].running.MeanLength();
+        load.mean_kv = ranks_[i].running.MeanAt(tick_, load_.progress);
       }
     }
   }
@@ -184,7 +182,7 @@ class Loop {
   std::int64_t JumpLength(double ms, bool held) const {
     std::int64_t ticks = kLongestJump;
     for (const Rank& rank : ranks_) {
-      if (!rank.running.empty()) ticks = std::min(ticks, rank.running.NextEnd() - tick_);
+      if (!rank.running.empty()) ticks = std::min(ticks, rank.ends.NextTick() - tick_);
     }
     if (policy_.poll_interval > 1) {
       ticks = std::min(ticks, policy_.poll_interval - since_poll_);
@@ -224,20 +222,20 @@ class Loop {
         if (r.ticks == 0) {
           End(rank, chunk.request);
         } else {
-          rank.running.Join(chunk.request, tick_ + r.ticks, static_cast<double>(r.isl) + 1);
+          rank.running.Join(tick_, static_cast<double>(r.isl) + 1, load_.progress);
+          rank.ends.Push(tick_ + r.ticks, chunk.request);
         }
       }
     }
   }
 
   void EndRequests() {
-    const auto length = [&](std::uint32_t request) {
-      const RequestTrace& r = requests_[request];
-      return static_cast<double>(r.isl) + 1 + static_cast<double>(r.ticks) * load_.progress;
-    };
     for (Rank& rank : ranks_) {
-      while (const std::optional<std::uint32_t> request = rank.running.TakeEnded(tick_, length)) {
-        End(rank, *request);
+      while (rank.ends.NextTick() <= tick_) {
+        const std::uint32_t request = rank.ends.Pop();
+        const RequestTrace& r = requests_[request];
+        rank.running.Leave(tick_ - r.ticks, static_cast<double>(r.isl) + 1, load_.progress);
+        End(rank, request);
       }
     }
   }

@@ -1,61 +1,121 @@
 // The closed loop over two pools: prefill workers serve one shared line of prompts, each prompt's
 // KV cache then travels to the decode worker with the fewest requests.
 //
-// Method: discrete events (a prompt arrives, a prefill step ends, a KV cache arrives, a run of
-// decode steps ends), taken in order of time and, at equal times, of their making. Decode workers
-// jump over equal steps; an arrival cuts the jump at the next step's end.
+// Method: discrete events (a prompt arrives, a prefill step ends, a KV cache arrives, requests of a
+// decode worker end), taken in order of time and, at equal times, of their making. A decode worker
+// runs at one step's price until that may have changed: until 64 steps are over or enough of its
+// requests were exchanged for others: a single one, or, where very many are in flight, one in 64,
+// which moves the price little. Requests leave and join at the step they would, whatever the price
+// was taken from.
 #include <algorithm>
+#include <bit>
 #include <cmath>
-#include <deque>
+#include <functional>
+#include <limits>
 #include <queue>
 
 #include "serving/clients.h"
 #include "serving/closed_loop.h"
 #include "serving/loop_statistics.h"
 #include "serving/rank_state.h"
+#include "serving/wave_watch.h"
 
 namespace infercast {
 
 namespace {
 
 constexpr std::int64_t kLongestJump = 64;
+// Up to this many in flight, or where the number of requests is given, every request that joins or
+// ends changes the price; beyond, one in as many of those that run does not yet.
+constexpr std::int64_t kAlwaysPriced = 256;
+constexpr std::int64_t kShareToReprice = 64;
 
-enum class EventKind : std::uint8_t { kArrival, kPrefillEnd, kTransferEnd, kDecodeEnd };
-
-struct Event {
-  double time = 0;
+// When something happens; the order of making decides between equal times.
+struct Moment {
+  double time = std::numeric_limits<double>::infinity();
   std::uint64_t order = 0;
-  EventKind kind = EventKind::kArrival;
-  std::uint32_t subject = 0;  // request, prefill worker or decode worker
-  std::uint64_t version = 0;  // of a decode worker's jump: an older one was cut short
 
-  bool operator>(const Event& other) const {
-    return time != other.time ? time > other.time : order > other.order;
+  bool operator<(const Moment& other) const {
+    return time != other.time ? time < other.time : order < other.order;
   }
 };
 
-struct PrefillWorker {
-  bool busy = false;
-  std::vector<std::uint32_t> requests;
+// The next moment of each of a few workers, and the earliest of all: a tournament whose winners are
+// kept, so that a change replays one path.
+class Agenda {
+ public:
+  explicit Agenda(std::size_t workers)
+      : leaves_(std::bit_ceil(std::max<std::size_t>(workers, 1))),
+        moments_(leaves_),
+        winners_(2 * leaves_) {
+    for (std::size_t i = 0; i < leaves_; ++i) winners_[leaves_ + i] = static_cast<std::uint32_t>(i);
+    for (std::size_t i = leaves_ - 1; i > 0; --i) winners_[i] = winners_[2 * i];
+  }
+  void Set(std::size_t worker, Moment moment) {
+    moments_[worker] = moment;
+    for (std::size_t i = (leaves_ + worker) / 2; i > 0; i /= 2) {
+      const std::uint32_t a = winners_[2 * i], b = winners_[2 * i + 1];
+      winners_[i] = moments_[b] < moments_[a] ? b : a;
+    }
+  }
+  void Clear(std::size_t worker) { Set(worker, {}); }
+  std::size_t first() const { return winners_[1]; }
+  const Moment& moment() const { return moments_[first()]; }
+
+ private:
+  std::size_t leaves_;
+  std::vector<Moment> moments_;
+  std::vector<std::uint32_t> winners_;
+};
+
+struct Transfer {
+  Moment moment;
+  std::uint32_t request = 0;
+
+  bool operator>(const Transfer& other) const { return other.moment < moment; }
+};
+
+// First in, first out; its memory is used again.
+class RequestLine {
+ public:
+  bool empty() const { return head_ == items_.size(); }
+  std::uint32_t front() const { return items_[head_]; }
+  void push_back(std::uint32_t request) { items_.push_back(request); }
+  void pop_front() {
+    if (++head_ < items_.size()) return;
+    items_.clear();
+    head_ = 0;
+  }
+
+ private:
+  std::vector<std::uint32_t> items_;
+  std::size_t head_ = 0;
 };
 
 struct DecodeRank {
-  RunningSet running;
-  std::deque<std::uint32_t> line;  // KV cache here, not yet in a step
+  RunningLengths running;
+  RequestLine line;  // KV cache here, not yet in a step
   double reserved = 0;
   std::int64_t admitted = 0;
-  std::int64_t requests = 0;
 };
 
 struct DecodeWorker {
   std::vector<DecodeRank> ranks;
   std::vector<RankLoad> loads;
-  std::int64_t requests = 0;
-  std::int64_t tick = 0;
+  std::vector<std::int64_t> rank_requests;
+  EndHeap ends;
   bool busy = false;
+  std::int64_t tick = 0;      // at the start of the jump
+  std::int64_t jump_end = 0;  // tick
   double started = 0, step_ms = 0;
-  std::int64_t ticks = 0;
-  std::uint64_t version = 0;
+  double accounted = 0;      // time up to which running_time_ counts it
+  std::int64_t changes = 0;  // joined or ended since it was priced
+  std::int64_t changes_to_price = 1;
+  std::int64_t next_tick = 0;  // of its moment on the agenda
+
+  double TimeOf(std::int64_t at) const {
+    return started + static_cast<double>(at - tick) * step_ms;
+  }
 };
 
 class Pools {
@@ -69,30 +129,27 @@ class Pools {
             MakeTraces(load, pools.decode->worker().plan().facts.kv, pools.decode_kv_output_share)),
         clients_(load, corrections.front_end_ms_per_1000, requests_),
         patience_(load, corrections),
+        watch_(load),
+        loose_(load.concurrency > kAlwaysPriced && load.requests == 0),
         prefill_(static_cast<std::size_t>(pools.prefill_workers)),
+        idle_prefills_(prefill_.size()),
         decode_(static_cast<std::size_t>(pools.decode_workers)),
-        prefill_loads_(RanksOf(*pools.prefill)) {
+        decode_requests_(decode_.size()),
+        prefill_loads_(RanksOf(*pools.prefill)),
+        agenda_(prefill_.size() + decode_.size()) {
+    arrival_order_.reserve(requests_.size());
     for (DecodeWorker& w : decode_) {
       w.ranks.resize(RanksOf(*pools.decode));
       w.loads.resize(w.ranks.size());
+      w.rank_requests.resize(w.ranks.size());
     }
   }
 
   Result<ServingForecast> Run() {
     clients_.Start();
-    for (std::size_t i = 0; i < clients_.sent(); ++i) PushArrival(i);
+    while (arrival_order_.size() < clients_.sent()) arrival_order_.push_back(order_++);
     while (ended_ < requests_.size()) {
-      if (ArrivalIsNext()) {
-        now_ = arrivals_.front().time;
-        Arrive(arrivals_.front().subject);
-      } else if (!events_.empty()) {
-        const Event event = events_.top();
-        events_.pop();
-        now_ = event.time;
-        Handle(event);
-      } else {
-        return Fail(ErrorKind::kInternal, "requests were lost between the pools");
-      }
+      if (!Happen()) return Fail(ErrorKind::kInternal, "requests were lost between the pools");
       if (patience_.over()) return Patience::Over();
       for (const StepCosts* costs : {pools_.prefill, pools_.decode}) {
         if (!costs->status()) return std::unexpected(costs->status().error());
@@ -104,7 +161,7 @@ class Pools {
     totals.context_steps = context_steps_;
     totals.running_time = running_time_;
     totals.peak_kv_share = pools_.decode_kv.bytes > 0 ? peak_reserved_ / pools_.decode_kv.bytes : 0;
-    return Sum(requests_, corrections_, totals);
+    return Sum(requests_, load_, corrections_, totals);
   }
 
  private:
@@ -112,48 +169,50 @@ class Pools {
     return static_cast<std::size_t>(std::max<std::int64_t>(costs.worker().plan().layout.dp, 1));
   }
 
-  void Push(double time, EventKind kind, std::size_t subject, std::uint64_t version = 0) {
-    events_.push({time, order_++, kind, static_cast<std::uint32_t>(subject), version});
+  // Requests arrive in the order in which they are sent.
+  Moment NextArrival() const {
+    if (arrived_ == arrival_order_.size()) return {};
+    return {requests_[arrived_].received, arrival_order_[arrived_]};
   }
 
-  // Arrivals are in order of time as they are made: they need no heap.
-  void PushArrival(std::size_t request) {
-    arrivals_.push_back({requests_[request].received, order_++, EventKind::kArrival,
-                         static_cast<std::uint32_t>(request), 0});
-  }
-
-  bool ArrivalIsNext() const {
-    if (arrivals_.empty()) return false;
-    return events_.empty() || events_.top() > arrivals_.front();
-  }
-
-  void Arrive(std::uint32_t request) {
-    arrivals_.pop_front();
-    requests_[request].seen = now_;
-    line_.push_back(request);
-    // The burst of the first moment is taken together.
-    if (!ArrivalIsNext() || arrivals_.front().time > now_) StartPrefills();
-  }
-
-  void Handle(const Event& event) {
-    switch (event.kind) {
-      case EventKind::kArrival:
-        break;  // those stand in a line of their own
-      case EventKind::kPrefillEnd:
-        EndPrefill(prefill_[event.subject]);
-        StartPrefills();
-        break;
-      case EventKind::kTransferEnd:
-        Assign(event.subject);
-        break;
-      case EventKind::kDecodeEnd:
-        if (event.version == decode_[event.subject].version) EndJump(event.subject);
-        break;
+  // The earliest event. False: there is none.
+  bool Happen() {
+    const Moment arrival = NextArrival();
+    const Moment& worker = agenda_.moment();
+    const Moment transfer = transfers_.empty() ? Moment{} : transfers_.top().moment;
+    if (arrival < worker && arrival < transfer) {
+      now_ = arrival.time;
+      requests_[arrived_++].seen = now_;
+      // The burst of the first moment is taken together.
+      if (!(NextArrival().time <= now_) || Earlier(NextArrival())) StartPrefills();
+      return true;
     }
+    if (transfer < worker) {
+      now_ = transfer.time;
+      const std::uint32_t request = transfers_.top().request;
+      transfers_.pop();
+      Assign(request);
+      return true;
+    }
+    if (!(worker.time < std::numeric_limits<double>::infinity())) return false;
+    now_ = worker.time;
+    const std::size_t index = agenda_.first();
+    if (index < prefill_.size()) {
+      EndPrefill(index);
+      StartPrefills();
+    } else {
+      EndRequests(index - prefill_.size());
+    }
+    return true;
+  }
+
+  // Whether something else comes before that arrival.
+  bool Earlier(const Moment& arrival) const {
+    return agenda_.moment() < arrival || (!transfers_.empty() && transfers_.top().moment < arrival);
   }
 
   void StartPrefills() {
-    for (std::size_t w = 0; w < prefill_.size() && !line_.empty(); ++w) {
+    for (std::size_t w = 0; idle_prefills_ > 0 && started_ < arrived_; ++w) {
       if (!prefill_[w].busy) StartPrefill(w);
     }
   }
@@ -161,13 +220,14 @@ class Pools {
   // Prompts from the head of the line to the emptiest rank, while that has room for one more.
   void StartPrefill(std::size_t w) {
     PrefillWorker& worker = prefill_[w];
+    worker.first = started_;
     for (RankLoad& load : prefill_loads_) load = {};
-    while (!line_.empty()) {
+    const BatchPolicy& policy = pools_.prefill_policy;
+    while (started_ < arrived_) {
       const auto rank = std::ranges::min_element(
           prefill_loads_, {}, [](const RankLoad& l) { return l.context.tokens; });
-      RequestTrace& r = requests_[line_.front()];
+      RequestTrace& r = requests_[started_];
       const std::int64_t tokens = r.isl - load_.prefix;
-      const BatchPolicy& policy = pools_.prefill_policy;
       const bool full = policy.max_requests > 0 && rank->context.chunks >= policy.max_requests;
       const bool spent = rank->context.tokens + tokens > policy.token_budget;
       if (rank->context.chunks > 0 && (full || spent)) break;
@@ -176,125 +236,192 @@ class Pools {
       rank->context.attention_alone += pools_.prefill->ContextAttention(
           static_cast<double>(tokens), static_cast<double>(load_.prefix));
       r.started = now_;
-      worker.requests.push_back(line_.front());
-      line_.pop_front();
+      ++started_;
     }
+    worker.last = started_;
     worker.busy = true;
+    --idle_prefills_;
     ++steps_;
     ++context_steps_;
-    Push(now_ + pools_.prefill->StepMs(prefill_loads_, corrections_.step), EventKind::kPrefillEnd,
-         w);
+    agenda_.Set(w, {now_ + pools_.prefill->StepMs(prefill_loads_, corrections_.step), order_++});
   }
 
-  void EndPrefill(PrefillWorker& worker) {
+  void EndPrefill(std::size_t w) {
+    PrefillWorker& worker = prefill_[w];
     worker.busy = false;
-    for (const std::uint32_t request : worker.requests) {
-      RequestTrace& r = requests_[request];
+    ++idle_prefills_;
+    agenda_.Clear(w);
+    for (std::size_t i = worker.first; i < worker.last; ++i) {
+      RequestTrace& r = requests_[i];
       r.prefilled = now_;
       r.first = now_ + corrections_.transfer_ms_per_1000 * static_cast<double>(r.isl) / 1000;
       patience_.Waited(r.first - r.sent);
-      Push(r.first, EventKind::kTransferEnd, request);
+      watch_.First(i, r.first - r.sent);
+      transfers_.push({{r.first, order_++}, static_cast<std::uint32_t>(i)});
     }
-    worker.requests.clear();
   }
 
   void Assign(std::uint32_t request) {
     RequestTrace& r = requests_[request];
     if (r.ticks == 0) {
-      r.ended = now_;
-      Ended();
+      Ended(request);
       return;
     }
-    const auto worker = std::ranges::min_element(decode_, {}, &DecodeWorker::requests);
-    const auto rank = std::ranges::min_element(worker->ranks, {}, &DecodeRank::requests);
-    rank->line.push_back(request);
-    ++rank->requests;
-    ++worker->requests;
-    const auto index = static_cast<std::size_t>(worker - decode_.begin());
-    if (!worker->busy) {
+    const auto index = static_cast<std::size_t>(std::ranges::min_element(decode_requests_) -
+                                                decode_requests_.begin());
+    DecodeWorker& w = decode_[index];
+    const auto k = static_cast<std::size_t>(std::ranges::min_element(w.rank_requests) -
+                                            w.rank_requests.begin());
+    ++w.rank_requests[k];
+    ++decode_requests_[index];
+    r.rank = static_cast<std::uint32_t>(k);
+    DecodeRank& rank = w.ranks[k];
+    if (!w.busy) {
+      rank.line.push_back(request);
       StartJump(index);
-    } else if (worker->step_ms > 0) {
-      // It joins at the end of the step that is running.
-      const auto cut = std::max<std::int64_t>(
-          1, static_cast<std::int64_t>(std::ceil((now_ - worker->started) / worker->step_ms)));
-      if (cut < worker->ticks) {
-        worker->ticks = cut;
-        Push(worker->started + static_cast<double>(cut) * worker->step_ms, EventKind::kDecodeEnd,
-             index, ++worker->version);
-      }
+      return;
+    }
+    // It joins at the end of the step that is running.
+    std::int64_t at = w.jump_end;
+    if (w.step_ms > 0) {
+      const auto steps = std::max<std::int64_t>(
+          1, static_cast<std::int64_t>(std::ceil((now_ - w.started) / w.step_ms)));
+      at = std::min(at, w.tick + steps);
+    }
+    if (++w.changes < w.changes_to_price && rank.line.empty() && Admit(rank, r)) {
+      Count(w, now_);
+      Join(w, rank, request, at);
+      Schedule(index);
+      return;
+    }
+    rank.line.push_back(request);
+    if (w.changes >= w.changes_to_price && at < w.jump_end) {
+      w.jump_end = at;
+      Schedule(index);
     }
   }
 
+  bool Admit(DecodeRank& rank, const RequestTrace& r) {
+    const KvSpace& kv = pools_.decode_kv;
+    if (kv.limited && rank.admitted > 0 && rank.reserved + r.reserve > kv.bytes) return false;
+    rank.reserved += r.reserve;
+    ++rank.admitted;
+    peak_reserved_ = std::max(peak_reserved_, rank.reserved);
+    return true;
+  }
+
+  void Join(DecodeWorker& w, DecodeRank& rank, std::uint32_t request, std::int64_t tick) {
+    const RequestTrace& r = requests_[request];
+    rank.running.Join(tick, static_cast<double>(r.isl) + 1, load_.progress);
+    w.ends.Push(tick + r.ticks, request);
+  }
+
+  void AdmitLine(DecodeWorker& w, DecodeRank& rank, std::int64_t tick) {
+    while (!rank.line.empty() && Admit(rank, requests_[rank.line.front()])) {
+      Join(w, rank, rank.line.front(), tick);
+      rank.line.pop_front();
+    }
+  }
+
+  // Time of running requests up to `until`.
+  void Count(DecodeWorker& w, double until) {
+    running_time_ += static_cast<double>(w.ends.size()) * (until - w.accounted);
+    w.accounted = until;
+  }
+
+  // The next time at which requests of the worker end or its price does.
+  void Schedule(std::size_t index) {
+    DecodeWorker& w = decode_[index];
+    const std::int64_t next = std::min(w.jump_end, w.ends.NextTick());
+    if (next == w.next_tick) return;
+    w.next_tick = next;
+    agenda_.Set(prefill_.size() + index, {w.TimeOf(next), order_++});
+  }
+
+  // Prices the worker's steps from now on.
   void StartJump(std::size_t index) {
     DecodeWorker& w = decode_[index];
-    w.ticks = kLongestJump;
-    std::int64_t running = 0;
     for (std::size_t i = 0; i < w.ranks.size(); ++i) {
       DecodeRank& rank = w.ranks[i];
-      while (!rank.line.empty()) {
-        const RequestTrace& r = requests_[rank.line.front()];
-        const KvSpace& kv = pools_.decode_kv;
-        if (kv.limited && rank.admitted > 0 && rank.reserved + r.reserve > kv.bytes) break;
-        rank.reserved += r.reserve;
-        ++rank.admitted;
-        peak_reserved_ = std::max(peak_reserved_, rank.reserved);
-        rank.running.Join(rank.line.front(), w.tick + r.ticks, static_cast<double>(r.isl) + 1);
-        rank.line.pop_front();
-      }
+      AdmitLine(w, rank, w.tick);
       w.loads[i] = {};
       w.loads[i].decodes = rank.running.size();
-      w.loads[i].mean_kv = rank.running.MeanLength();
-      running += rank.running.size();
-      if (!rank.running.empty()) w.ticks = std::min(w.ticks, rank.running.NextEnd() - w.tick);
+      w.loads[i].mean_kv = rank.running.MeanAt(w.tick, load_.progress);
     }
+    const std::int64_t running = w.ends.size();
     w.busy = running > 0;
-    if (!w.busy) return;
-    w.started = now_;
+    w.next_tick = -1;
+    if (!w.busy) {
+      agenda_.Clear(prefill_.size() + index);
+      return;
+    }
+    w.changes = 0;
+    w.changes_to_price = 1 + (loose_ ? running / kShareToReprice : 0);
+    w.started = w.accounted = now_;
     w.step_ms = pools_.decode->StepMs(w.loads, corrections_.step);
-    Push(now_ + static_cast<double>(w.ticks) * w.step_ms, EventKind::kDecodeEnd, index,
-         ++w.version);
+    w.jump_end = w.tick + kLongestJump;
+    Schedule(index);
   }
 
-  void EndJump(std::size_t index) {
+  // The worker has come to the tick of its moment.
+  void EndRequests(std::size_t index) {
     DecodeWorker& w = decode_[index];
-    w.tick += w.ticks;
-    steps_ += w.ticks;
-    const auto length = [&](std::uint32_t request) {
-      const RequestTrace& r = requests_[request];
-      return static_cast<double>(r.isl) + 1 + static_cast<double>(r.ticks) * load_.progress;
-    };
-    for (DecodeRank& rank : w.ranks) {
-      running_time_ += static_cast<double>(rank.running.size()) * (now_ - w.started);
-      rank.running.Advance(w.ticks, load_.progress);
-      while (const std::optional<std::uint32_t> request = rank.running.TakeEnded(w.tick, length)) {
-        RequestTrace& r = requests_[*request];
-        r.ended = now_;
-        rank.reserved = --rank.admitted == 0 ? 0 : rank.reserved - r.reserve;
-        --rank.requests;
-        --w.requests;
-        Ended();
-      }
+    const std::int64_t tick = w.next_tick;
+    Count(w, now_);
+    while (w.ends.NextTick() <= tick) {
+      const std::uint32_t request = w.ends.Pop();
+      // Thousands of others were touched since the next one was.
+      if (w.ends.size() > 0) __builtin_prefetch(&requests_[w.ends.NextRequest()], 1);
+      RequestTrace& r = requests_[request];
+      const std::uint32_t k = r.rank;
+      DecodeRank& rank = w.ranks[k];
+      rank.running.Leave(tick - r.ticks, static_cast<double>(r.isl) + 1, load_.progress);
+      rank.reserved = --rank.admitted == 0 ? 0 : rank.reserved - r.reserve;
+      --w.rank_requests[k];
+      --decode_requests_[index];
+      ++w.changes;
+      if (w.changes < w.changes_to_price) AdmitLine(w, rank, tick);
+      Ended(request);
     }
+    if (tick < w.jump_end && w.changes < w.changes_to_price) {
+      Schedule(index);
+      return;
+    }
+    steps_ += tick - w.tick;
+    w.tick = tick;
     StartJump(index);
   }
 
-  void Ended() {
+  void Ended(std::uint32_t request) {
+    RequestTrace& r = requests_[request];
+    r.ended = now_;
     ++ended_;
-    if (clients_.Next(now_)) PushArrival(clients_.sent() - 1);
+    if (clients_.Next(now_)) arrival_order_.push_back(order_++);
+    if (watch_.Ended(request, now_ - r.sent, clients_.sent())) requests_.resize(clients_.sent());
   }
+
+  struct PrefillWorker {
+    bool busy = false;
+    std::size_t first = 0, last = 0;  // requests of its step
+  };
 
   const DisaggregatedPools& pools_;
   const ServingCorrections& corrections_;
   const LoadSpec& load_;
-  std::vector<RequestTrace> requests_;
+  std::vector<RequestTrace> requests_;  // in order of sending; fewer once they are enough
   Clients clients_;
   Patience patience_;
+  WaveWatch watch_;
+  bool loose_;  // a few changes leave a price as it is
   std::vector<PrefillWorker> prefill_;
+  std::size_t idle_prefills_;
   std::vector<DecodeWorker> decode_;
+  std::vector<std::int64_t> decode_requests_;  // by worker
   std::vector<RankLoad> prefill_loads_;
-  std::deque<std::uint32_t> line_;
-  std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
-  std::deque<Event> arrivals_;
+  Agenda agenda_;  // prefill workers, then decode workers
+  std::priority_queue<Transfer, std::vector<Transfer>, std::greater<>> transfers_;
+  std::vector<std::uint64_t> arrival_order_;  // by request, of those sent
+  std::size_t arrived_ = 0, started_ = 0;     // requests; those between stand in the line
   std::uint64_t order_ = 0;
   double now_ = 0;
   std::size_t ended_ = 0;

@@ -36,23 +36,25 @@ class LatticeAxis {
       return {i, x - static_cast<double>(i)};
     }
     const auto bits = std::bit_cast<std::uint64_t>(x);
-    const int exponent = static_cast<int>(bits >> 52) - 1023;
-    const auto slot = static_cast<std::size_t>((bits >> (52 - Bits)) & ((1U << Bits) - 1));
-    const std::size_t left = kExact + (static_cast<std::size_t>(exponent - 4) << Bits) + slot;
-    const double a = Node(left), b = Node(left + 1);
-    return {left, (x - a) / (b - a)};
+    // Nodes are the numbers with a short mantissa: the rest of it is the place between two of them.
+    const std::size_t left =
+        kExact + static_cast<std::size_t>((bits >> (52 - Bits)) - (std::uint64_t{1027} << Bits));
+    const std::uint64_t rest = bits & ((std::uint64_t{1} << (52 - Bits)) - 1);
+    return {left, static_cast<double>(static_cast<std::int64_t>(rest)) * kRestUnit};
   }
   static double Node(std::size_t i) {
     if (i < kExact) return static_cast<double>(i);
-    const std::size_t k = i - kExact;
-    const double part = static_cast<double>(k & ((1U << Bits) - 1)) / (1U << Bits);
-    return std::ldexp(1.0 + part, 4 + static_cast<int>(k >> Bits));
+    return std::bit_cast<double>(
+        (static_cast<std::uint64_t>(i - kExact) + (std::uint64_t{1027} << Bits)) << (52 - Bits));
   }
   static constexpr std::size_t kNodes = kExact + (static_cast<std::size_t>(22 - 4) << Bits) + 2;
+
+ private:
+  static constexpr double kRestUnit =
+      1.0 / static_cast<double>(std::uint64_t{1} << (52 - Bits));  // of the way to the next node
 };
 
-// Not safe to share between
-// threads: each configuration's costs belong to one.
+// Not safe to share between threads: each configuration's costs belong to one.
 template <int Bits, typename Value>
 class Lattice1 {
  public:
@@ -71,18 +73,16 @@ class Lattice1 {
  private:
   template <typename F>
   const Value& Node(std::size_t i, F& evaluate) {
-    if (i >= known_.size()) {
-      known_.resize(i + 1, 0);
-      values_.resize(i + 1);
-    }
-    if (known_[i] == 0) {
-      values_[i] = evaluate(Axis::Node(i));
-      known_[i] = 1;
-    }
-    return values_[i];
+    if (i >= cells_.size()) cells_.resize(i + 1);
+    Cell& cell = cells_[i];
+    if (!cell.known) cell = {evaluate(Axis::Node(i)), true};
+    return cell.value;
   }
-  std::vector<char> known_;
-  std::vector<Value> values_;
+  struct Cell {
+    Value value{};
+    bool known = false;
+  };
+  std::vector<Cell> cells_;
 };
 
 template <int BitsX, int BitsY>

@@ -28,50 +28,78 @@ std::vector<RequestTrace> MakeTraces(const LoadSpec& load, const KvLayout& kv,
   std::vector<RequestTrace> requests(shapes.size());
   for (std::size_t i = 0; i < shapes.size(); ++i) {
     RequestTrace& r = requests[i];
-    r.isl = shapes[i].isl;
-    r.osl = shapes[i].osl;
-    r.ticks = static_cast<std::int64_t>(std::ceil(static_cast<double>(r.osl - 1) / load.progress));
+    r.isl = static_cast<std::int32_t>(shapes[i].isl);
+    r.osl = static_cast<std::int32_t>(shapes[i].osl);
+    r.ticks = static_cast<std::int32_t>(std::ceil(static_cast<double>(r.osl - 1) / load.progress));
     r.reserve =
         kv.Bytes(r.isl + static_cast<std::int64_t>(kv_output_share * static_cast<double>(r.osl)));
   }
   return requests;
 }
 
-ServingForecast Sum(const std::vector<RequestTrace>& requests,
+ServingForecast Sum(const std::vector<RequestTrace>& requests, const LoadSpec& load,
                     const ServingCorrections& corrections, const LoopStatistics& totals) {
   ServingForecast out;
-  out.requests = static_cast<std::int64_t>(requests.size());
+  out.requests = RequestsOf(load);
   out.duration_ms = totals.duration;
+  const double n = static_cast<double>(out.requests);
+  // Where waves were left out, the last whole one before the end stands for them.
+  const auto wave = static_cast<std::size_t>(load.concurrency);
+  const bool whole = static_cast<std::int64_t>(requests.size()) == out.requests;
+  const std::size_t last = whole ? 0 : requests.size() - wave, first = whole ? 0 : last - wave;
+  const double more =
+      whole ? 0 : (n - static_cast<double>(requests.size())) / static_cast<double>(wave);
   std::vector<double> ttft, tpot;
   ttft.reserve(requests.size());
   tpot.reserve(requests.size());
-  std::int64_t tokens = 0;
-  for (const RequestTrace& r : requests) {
-    tokens += r.osl;
-    ttft.push_back(r.first - r.sent);
-    out.mean_latency_ms += r.ended - r.sent;
-    out.parts.front_end += r.received - r.sent;
-    out.parts.polling += r.seen - r.received;
-    out.parts.queue += r.started - r.seen;
-    out.parts.prefill += r.prefilled - r.started;
-    out.parts.transfer += r.first - r.prefilled;
-    if (r.osl > 1) tpot.push_back((r.ended - r.first) / static_cast<double>(r.osl - 1));
+  struct {
+    double tokens = 0, latency = 0, decoding = 0;
+    FirstTokenParts parts;
+  } sum;
+  std::size_t tpot_first = 0, tpot_last = 0;
+  const auto add = [&](std::size_t from, std::size_t to, double weight) {
+    for (std::size_t i = from; i < to; ++i) {
+      const RequestTrace& r = requests[i];
+      sum.tokens += weight * static_cast<double>(r.osl);
+      ttft.push_back(r.first - r.sent);
+      sum.latency += weight * (r.ended - r.sent);
+      sum.decoding += weight * (r.ended - r.first);
+      sum.parts.front_end += weight * (r.received - r.sent);
+      sum.parts.polling += weight * (r.seen - r.received);
+      sum.parts.queue += weight * (r.started - r.seen);
+      sum.parts.prefill += weight * (r.prefilled - r.started);
+      sum.parts.transfer += weight * (r.first - r.prefilled);
+      if (r.osl > 1) tpot.push_back((r.ended - r.first) / static_cast<double>(r.osl - 1));
+    }
+  };
+  add(0, first, 1);
+  double running_time = totals.running_time;
+  if (!whole) {
+    tpot_first = tpot.size();
+    const double latency = sum.latency, decoding = sum.decoding;
+    add(first, last, 1 + more);
+    tpot_last = tpot.size();
+    // With as many in flight all the time, a wave takes as long as one of its requests.
+    const double share = more / (1 + more);
+    out.duration_ms += share * (sum.latency - latency) / static_cast<double>(wave);
+    running_time += share * (sum.decoding - decoding);
   }
-  const double n = static_cast<double>(requests.size());
+  add(last, requests.size(), 1);
+  out.parts = sum.parts;
   for (double* part : {&out.parts.front_end, &out.parts.polling, &out.parts.queue,
                        &out.parts.prefill, &out.parts.transfer}) {
     *part /= n;
   }
-  out.tpot = Summarise(tpot);
+  out.tpot = whole ? Summarise(tpot) : Summarise(tpot, tpot_first, tpot_last, more);
   const double added = corrections.first_token_ms + corrections.first_token_steps * out.tpot.mean;
   for (double& t : ttft) t += added;
   out.parts.front_end += added;
-  out.mean_latency_ms = out.mean_latency_ms / n + added;
-  out.ttft = Summarise(ttft);
-  if (totals.duration > 0) {
-    out.requests_per_s = n / totals.duration * 1000;
-    out.output_tokens_per_s = static_cast<double>(tokens) / totals.duration * 1000;
-    out.mean_running = totals.running_time / totals.duration;
+  out.mean_latency_ms = sum.latency / n + added;
+  out.ttft = whole ? Summarise(ttft) : Summarise(ttft, first, last, more);
+  if (out.duration_ms > 0) {
+    out.requests_per_s = n / out.duration_ms * 1000;
+    out.output_tokens_per_s = sum.tokens / out.duration_ms * 1000;
+    out.mean_running = running_time / out.duration_ms;
   }
   if (totals.steps > 0) {
     out.context_step_share =

@@ -43,7 +43,8 @@ Status CheckPolicy(const BatchPolicy& policy);
 std::vector<RequestTrace> MakeTraces(const LoadSpec& load, const KvLayout& kv,
                                      double kv_output_share);
 
-ServingForecast Sum(const std::vector<RequestTrace>& requests,
+// `requests`: all of `load`, or those that were run of a load cut short (wave_watch.h).
+ServingForecast Sum(const std::vector<RequestTrace>& requests, const LoadSpec& load,
                     const ServingCorrections& corrections, const LoopStatistics& totals);
 
 }  // namespace infercast
