@@ -22,14 +22,33 @@ namespace {
 
 // Rows that the formula finds this much too slow may yet meet the target.
 constexpr double kSlack = 1.15;
-// Requests of all runs for the front together.
-constexpr std::int64_t kFrontRequests = 30000;
 // Layouts tried beyond those shown: the runs may order them differently.
 constexpr std::size_t kSpareLayouts = 2;
-// Requests of a run that may be made freely; of longer ones only as many as are needed.
-constexpr double kCheapRun = 10000;
 
-double RequestsOf(const PickRow& row) { return 10 * row.concurrency; }
+// The work of a run is counted in requests that are simulated, that of the formula's search in the
+// requests that could have been in its time. Both are counts, so the bound is the same everywhere;
+// the factors are rounded from processor times of some two hundred sweeps.
+constexpr double kFreeWork = 40000;     // the time in which a program starts and opens its data
+constexpr double kWorkPerRow = 24;      // a row of one worker
+constexpr double kWorkPerPoolRow = 40;  // a row of a pool, and for each output token
+constexpr double kWorkPerPoolToken = 0.08;
+// Of all runs for the front, at most and in any case.
+constexpr double kMostFrontWork = 30000;
+constexpr double kLeastFrontWork = 5000;
+
+double WorkOf(const PickRow& row, bool pools) {
+  // Waves that are alike are left out (serving/wave_watch.h).
+  const double waves = pools && row.concurrency > 1024 ? 6 : 10;
+  return waves * row.concurrency;
+}
+
+// What runs may cost so that a search takes no more than twice its time by the formula.
+double WorkLimit(const TaskTable& table, const Task& task) {
+  const bool pools = table.rows.front().disaggregated() != nullptr;
+  const double osl = static_cast<double>(task.workload.osl);
+  const double per_row = pools ? kWorkPerPoolRow + kWorkPerPoolToken * osl : kWorkPerRow;
+  return kFreeWork + per_row * static_cast<double>(table.tally.evaluated);
+}
 
 struct Targets {
   double ttft = 0;
@@ -51,34 +70,43 @@ Targets TargetsOf(const Task& task) {
   return t;
 }
 
-// What one layout has to do.
+// What one layout has to do, and what came of it.
 struct LayoutJob {
   std::vector<std::uint32_t> ladder;  // rows that may be shown, most throughput first; may be empty
   std::size_t start = 0;              // the formula's pick in it
   std::vector<std::uint32_t> front;   // rows of the formula's front
+  double work = 0;                    // left for runs beside that of the formula's pick
+  bool bounded = false;               // more would have been run
+  bool met = false;                   // a row meets the targets
+  std::size_t last = 0;               // place of the last run
 };
 
-// Runs rows of the ladder until the one of most throughput that meets the targets is known. Runs
-// that are sure to miss the first token's target end early and leave no score.
-void Climb(const LayoutJob& job, const Targets& targets, RowRunner& runner, TaskTable& table) {
+// Runs rows of the ladder until the one of most throughput that meets the targets is known, or the
+// work is done. Runs that are sure to miss the first token's target end early and leave no score.
+void Climb(LayoutJob& job, const Targets& targets, RowRunner& runner, TaskTable& table) {
   if (job.ladder.empty()) return;
-  const auto load = [&](std::size_t place) {
-    return PickRowOf(table.rows[job.ladder[place]]).concurrency;
+  const bool pools = table.rows[job.ladder.front()].disaggregated() != nullptr;
+  const auto row = [&](std::size_t place) { return PickRowOf(table.rows[job.ladder[place]]); };
+  const auto affordable = [&](std::size_t place) {
+    if (WorkOf(row(place), pools) <= job.work) return true;
+    job.bounded = true;
+    return false;
   };
-  const auto cheap = [&](std::size_t place) {
-    return RequestsOf(PickRowOf(table.rows[job.ladder[place]])) <= kCheapRun;
-  };
+  bool first = true;
   const auto met = [&](std::size_t place) {
-    TaskRow& row = table.rows[job.ladder[place]];
-    return runner.Run(row, targets.ttft) && targets.Met(PickRowOf(row));
+    TaskRow& tried = table.rows[job.ladder[place]];
+    if (!std::exchange(first, false)) job.work -= WorkOf(row(place), pools);
+    return runner.Run(tried, targets.ttft) && targets.Met(PickRowOf(tried));
   };
-  const Climbed climbed = ClimbLadder(job.ladder.size(), job.start, met, cheap, load);
-  // Nothing meets the targets: the lightest one that was tried shows by how much.
-  if (!climbed.found) runner.Run(table.rows[job.ladder[climbed.last]]);
+  const auto load = [&](std::size_t place) { return row(place).concurrency; };
+  const Climbed climbed = ClimbLadder(job.ladder.size(), job.start, met, affordable, load);
+  job.met = climbed.found;
+  job.last = climbed.last;
 }
 
 std::map<std::string, LayoutJob> JobsOf(std::span<const PickRow> rows, const Task& task,
-                                        const PickResult& wide, std::size_t top_n) {
+                                        const PickResult& wide, std::size_t top_n, bool pools,
+                                        double limit) {
   const Targets targets = TargetsOf(task);
   const auto limited = [&](const PickRow& row) {
     return targets.request_latency ? row.request_latency / *targets.request_latency
@@ -86,10 +114,16 @@ std::map<std::string, LayoutJob> JobsOf(std::span<const PickRow> rows, const Tas
   };
   const std::int64_t gpus = task.gpu_budget().value_or(0);
   std::map<std::string, LayoutJob> jobs;
+  double work = 0;
   for (std::size_t i = 0; i < wide.best.size(); ++i) {
     const std::uint32_t row = wide.best[i].row;
-    if (i >= top_n && RequestsOf(rows[row]) > kCheapRun) continue;
+    const double more = WorkOf(rows[row], pools);
+    if (i >= top_n && work + more > limit) continue;
+    work += more;
     jobs[rows[row].group].ladder.push_back(row);
+  }
+  for (auto& [group, job] : jobs) {
+    job.work = std::max(0.0, limit - work) / static_cast<double>(jobs.size());
   }
   for (std::uint32_t i = 0; i < rows.size(); ++i) {
     const auto job = jobs.find(rows[i].group);
@@ -108,17 +142,29 @@ std::map<std::string, LayoutJob> JobsOf(std::span<const PickRow> rows, const Tas
     });
     job.start = static_cast<std::size_t>(std::ranges::find(job.ladder, best) - job.ladder.begin());
   }
-  // The front, smallest load first, while there is work left.
-  std::vector<std::uint32_t> front;
-  for (const Pick& p : wide.front) front.push_back(p.row);
-  std::ranges::stable_sort(front, {}, [&](std::uint32_t i) { return rows[i].concurrency; });
-  double requests = 0;
-  for (const std::uint32_t i : front) {
-    requests += RequestsOf(rows[i]);
-    if (requests > static_cast<double>(kFrontRequests)) break;
-    jobs[rows[i].group].front.push_back(i);
-  }
   return jobs;
+}
+
+// The front, smallest load first, while there is work left. How many of its rows there was none
+// for.
+std::size_t ShareFront(std::span<const PickRow> rows, const PickResult& wide, bool pools,
+                       const TaskTable& table, std::map<std::string, LayoutJob>& jobs) {
+  double work = 0;
+  for (const auto& [group, job] : jobs) work += std::max(0.0, job.work);
+  work = std::clamp(work, kLeastFrontWork, kMostFrontWork);
+  std::vector<std::uint32_t> front;
+  for (const Pick& p : wide.front) {
+    if (!table.rows[p.row].score) front.push_back(p.row);
+  }
+  std::ranges::stable_sort(front, {}, [&](std::uint32_t i) { return rows[i].concurrency; });
+  std::size_t shared = 0;
+  for (; shared < front.size(); ++shared) {
+    const PickRow& row = rows[front[shared]];
+    work -= WorkOf(row, pools);
+    if (work < 0) break;
+    jobs[row.group].front.push_back(front[shared]);
+  }
+  return front.size() - shared;
 }
 
 // The pick among the rows that were run. Rows that meet every target come first; where none does,
@@ -190,18 +236,42 @@ Status Rescore(const ResolvedTask& task, const Constraint& constraint, std::size
   IC_ASSIGN(const PickResult wide, picker(rows, loose, top_n + kSpareLayouts));
 
   const Targets targets = TargetsOf(task.task);
-  std::map<std::string, LayoutJob> jobs = JobsOf(rows, task.task, wide, top_n);
+  const bool pools = table.rows.front().disaggregated() != nullptr;
+  std::map<std::string, LayoutJob> jobs =
+      JobsOf(rows, task.task, wide, top_n, pools, WorkLimit(table, task.task));
   WorkerMap workers;
   AddWorkers(table.workers, workers);
-  std::vector<LayoutJob*> order;
-  for (auto& [group, job] : jobs) order.push_back(&job);
-  std::vector<std::optional<Error>> errors(order.size());
-  tbb::parallel_for(std::size_t{0}, order.size(), [&](std::size_t k) {
-    RowRunner runner(task, workers);
-    Climb(*order[k], targets, runner, table);
-    for (const std::uint32_t i : order[k]->front) runner.Run(table.rows[i]);
-    if (runner.error()) errors[k] = runner.error();
+  std::map<std::string, RowRunner> runners;
+  // Each layout by its own runner, which keeps its prices.
+  const auto each = [&](const auto& run) {
+    std::vector<std::pair<LayoutJob*, RowRunner*>> order;
+    for (auto& [group, job] : jobs) {
+      order.emplace_back(&job, &runners.try_emplace(group, task, workers).first->second);
+    }
+    tbb::parallel_for(std::size_t{0}, order.size(),
+                      [&](std::size_t k) { run(*order[k].first, *order[k].second); });
+  };
+  each([&](LayoutJob& job, RowRunner& runner) { Climb(job, targets, runner, table); });
+  if (std::ranges::none_of(jobs, [](const auto& job) { return job.second.met; })) {
+    // Nothing meets the targets: the lightest ones that were tried show by how much.
+    each([&](LayoutJob& job, RowRunner& runner) {
+      if (!job.ladder.empty()) runner.Run(table.rows[job.ladder[job.last]]);
+    });
+  }
+  const std::size_t left_out = ShareFront(rows, wide, pools, table, jobs);
+  each([&](LayoutJob& job, RowRunner& runner) {
+    for (const std::uint32_t i : job.front) runner.Run(table.rows[i]);
   });
+  std::vector<std::optional<Error>> errors;
+  for (const auto& [group, runner] : runners) errors.push_back(runner.error());
+  const auto bounded =
+      std::ranges::count_if(jobs, [](const auto& job) { return job.second.bounded; });
+  if (bounded > 0 || left_out > 0) {
+    table.notes.push_back(fmt::format(
+        "benchmark runs end with as much work as the formula's search: {} of {} layouts were not "
+        "searched to the end, {} rows of the formula's Pareto front were not run",
+        bounded, jobs.size(), left_out));
+  }
   const auto failed = std::ranges::find_if(errors, [](const auto& e) { return e.has_value(); });
   const bool any =
       std::ranges::any_of(table.rows, [](const TaskRow& row) { return row.score.has_value(); });

@@ -4,9 +4,11 @@
 // Method: formulas are cheap enough for every point of a search, runs are not. Run are, for each
 // layout that may be shown, the row that the formula picks and, while it misses a target, rows of
 // the same layout with less throughput (in steps that double, then by halving), or more throughput
-// while the targets are met; then the rows of the formula's Pareto front, smallest load first, up
-// to a fixed amount of work. Layouts are independent of each other, so the outcome does not depend
-// on the number of threads.
+// while the targets are met; then the rows of the formula's Pareto front, smallest load first. The
+// formula's picks are always run. What is run beside them is bounded by about the work of the
+// formula's search, counted in candidates, shared evenly between the layouts; what they leave is
+// for the front. Layouts are independent of each other, so the outcome does not depend on the
+// number of threads.
 #pragma once
 
 #include <cstddef>
