@@ -27,7 +27,7 @@ constexpr std::size_t kSpareLayouts = 2;
 
 // The work of a run is counted in requests that are simulated, that of the formula's search in the
 // requests that could have been in its time. Both are counts, so the bound is the same everywhere;
-// the factors are rounded from processor times of some two hundred sweeps.
+// the factors are rounded from processor times of six sweeps.
 constexpr double kFreeWork = 40000;     // the time in which a program starts and opens its data
 constexpr double kWorkPerRow = 24;      // a row of one worker
 constexpr double kWorkPerPoolRow = 40;  // a row of a pool, and for each output token
