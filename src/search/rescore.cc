@@ -267,10 +267,16 @@ Status Rescore(const ResolvedTask& task, const Constraint& constraint, std::size
   const auto bounded =
       std::ranges::count_if(jobs, [](const auto& job) { return job.second.bounded; });
   if (bounded > 0 || left_out > 0) {
-    table.notes.push_back(fmt::format(
-        "benchmark runs end with as much work as the formula's search: {} of {} layouts were not "
-        "searched to the end, {} rows of the formula's Pareto front were not run",
-        bounded, jobs.size(), left_out));
+    std::string left;
+    if (bounded > 0) {
+      left = fmt::format("{} of {} layouts were not searched to the end", bounded, jobs.size());
+    }
+    if (left_out > 0) {
+      left += fmt::format("{}{} row{} of the formula's Pareto front {} not run",
+                          left.empty() ? "" : ", ", left_out, left_out == 1 ? "" : "s",
+                          left_out == 1 ? "was" : "were");
+    }
+    table.notes.push_back("benchmark runs end with as much work as the formula's search: " + left);
   }
   const auto failed = std::ranges::find_if(errors, [](const auto& e) { return e.has_value(); });
   const bool any =
