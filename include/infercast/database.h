@@ -15,11 +15,11 @@ INFERCAST_INLINE namespace v1 {
 struct DatabaseOptions {
   std::string system;
   std::string backend = "trtllm";
-  std::string version;           // literal, or "current", "previous", "next"; empty: current
-  // Empty: SILICON, measured and interpolated figures only. Natively Estimate then estimates what was
-  // not measured (HYBRID) and says so in its notes, which "SILICON" forbids.
+  std::string version;  // literal, or "current", "previous", "next"; empty: current
+  // Empty: SILICON, measured and interpolated figures only. Natively Estimate then estimates what
+  // was not measured (HYBRID) and says so in its notes, which "SILICON" forbids.
   std::string mode;
-  std::string transfer_policy;   // which estimates may borrow, e.g. "balanced"; empty: all kinds
+  std::string transfer_policy;  // which estimates may borrow, e.g. "balanced"; empty: all kinds
   std::string behaviour = "native";  // or "reference": with the reference's known quirks
   bool allow_unlisted_versions = false;
   // Trees of systems and measurements, comma-separated; "default" is the fetched data package.

@@ -37,8 +37,9 @@ bool Read(std::string_view text, bool& out) {
 template <typename T>
   requires(std::is_arithmetic_v<T> && !std::is_same_v<T, bool>)
 bool Read(std::string_view text, T& out) {
-  const char* const end = text.data() + text.size();
-  const auto [at, error] = std::from_chars(text.data(), end, out);
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const auto [at, error] = std::from_chars(begin, end, out);
   return error == std::errc() && at == end;
 }
 bool Read(std::string_view text, std::vector<std::string>& out) {

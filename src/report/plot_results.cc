@@ -59,7 +59,7 @@ void Explain(const Worker* worker, ExplainWorker explain, Twins& twins, PlotPoin
   if (worker == nullptr || !explain(*worker, phases)) return;
   if (const RooflineTwin* twin = twins.Of(*worker)) {
     // Without rooflines communication is still told.
-    (void)AddBounds(*twin, explain, phases);
+    [[maybe_unused]] const Status told = AddBounds(*twin, explain, phases);
   }
   AddPhases(phases, point);
 }
@@ -103,7 +103,8 @@ void ExplainAfdRow(const AfdRow& row, const Task& task, const TaskTable& table, 
     std::vector<EstimatePhase> phases;
     if (deployment &&
         ExplainAfd(**deployment, task.workload, row.schedule, row.phase, options, phases)) {
-      (void)AddAfdBounds(**deployment, task.workload, row.schedule, row.phase, options, phases);
+      [[maybe_unused]] const Status told =
+          AddAfdBounds(**deployment, task.workload, row.schedule, row.phase, options, phases);
       AddPhases(phases, point);
     }
   }

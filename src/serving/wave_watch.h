@@ -22,7 +22,8 @@ namespace infercast {
 class WaveWatch {
  public:
   explicit WaveWatch(const LoadSpec& load)
-      : wave_(static_cast<std::size_t>(load.concurrency)), watching_(load.concurrency > kAlwaysWhole && load.requests == 0) {}
+      : wave_(static_cast<std::size_t>(load.concurrency)),
+        watching_(load.concurrency > kAlwaysWhole && load.requests == 0) {}
 
   // A request's first token came after `ms`.
   void First(std::size_t request, double ms) {
@@ -44,7 +45,7 @@ class WaveWatch {
 
  private:
   static constexpr std::int64_t kAlwaysWhole = 1024;  // requests in flight
-  static constexpr std::size_t kFirstJudged = 2;  // after the burst and one more
+  static constexpr std::size_t kFirstJudged = 2;      // after the burst and one more
   static constexpr double kTolerance = 0.004;
   static constexpr double kFastestDecay = 0.5;
 
