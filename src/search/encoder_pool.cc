@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "search/encoder_pool_search.h"
+#include "serving/pool_limits.h"
 
 namespace infercast {
 
@@ -65,22 +66,14 @@ Status AddEncoderPool(const ResolvedTask& task, const EncoderPoint& point, Workb
         ErrorKind::kInvalidArgument,
         "a point with an encoder pool needs the encoder's tensor parallelism (--encoder-tp)");
   }
-  if (point.workers < 1) {
-    return Fail(
-        ErrorKind::kInvalidArgument,
-        fmt::format("the number of encode workers is {}: expected at least 1", point.workers));
-  }
+  IC_RETURN_IF_ERROR(CheckWorkers("the number of encode workers", point.workers));
+  IC_RETURN_IF_ERROR(CheckWorkers("the number of language workers", point.language_workers));
   IC_ASSIGN(const std::vector<EncodeWorker> encoders,
             EncodersOf(task, {*point.tp}, {point.batch}, bench));
   EncodeStage stage;
   stage.worker = encoders.front();
   stage.workers = point.workers;
   stage.degradation = task.task.disagg.encoder_degradation;
-  if (point.language_workers < 1) {
-    return Fail(ErrorKind::kInvalidArgument,
-                fmt::format("the number of language workers is {}: expected at least 1",
-                            point.language_workers));
-  }
   if (auto* aggregated = std::get_if<AggregatedRow>(&row.figures)) {
     MultiplyWorkers(point.language_workers, *aggregated);
     AddEncodeStage(stage, *aggregated);

@@ -15,6 +15,7 @@
 #include "search/run_task.h"
 #include "search/task_resolution.h"
 #include "serving/deployment.h"
+#include "serving/pool_limits.h"
 
 namespace infercast {
 
@@ -206,8 +207,10 @@ Status CheckPoolSizes(const EstimateRequest& request) {
   };
   IC_RETURN_IF_ERROR(required("prefill_batch_size", request.prefill.batch));
   IC_RETURN_IF_ERROR(required("prefill_num_workers", request.prefill.workers));
+  IC_RETURN_IF_ERROR(CheckWorkers("prefill_num_workers", *request.prefill.workers));
   IC_RETURN_IF_ERROR(required("decode_batch_size", request.decode.batch));
-  return required("decode_num_workers", request.decode.workers);
+  IC_RETURN_IF_ERROR(required("decode_num_workers", request.decode.workers));
+  return CheckWorkers("decode_num_workers", *request.decode.workers);
 }
 
 Result<PointEstimate> EstimateDisaggregated(const EstimateRequest& request,

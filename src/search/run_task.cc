@@ -13,6 +13,7 @@
 #include "search/disaggregated_search.h"
 #include "search/encoder_pool.h"
 #include "search/misses.h"
+#include "serving/pool_limits.h"
 
 namespace infercast {
 
@@ -215,9 +216,8 @@ Result<TaskPoint> EvaluateDisaggregatedPoint(const ResolvedTask& resolved,
   if (task.mode != ServingMode::kDisaggregated) {
     return Fail(ErrorKind::kInvalidArgument, "a point of pools needs a disaggregated task");
   }
-  if (point.prefill.workers < 1 || point.decode.workers < 1) {
-    return Fail(ErrorKind::kInvalidArgument, "each pool has at least one worker");
-  }
+  IC_RETURN_IF_ERROR(CheckWorkers("the number of prefill workers", point.prefill.workers));
+  IC_RETURN_IF_ERROR(CheckWorkers("the number of decode workers", point.decode.workers));
   const bool reference = task.behaviour == Behaviour::kReference;
   const DisaggregatedSearchOptions search = DisaggregatedOptionsOf(resolved);
   TaskPoint out;

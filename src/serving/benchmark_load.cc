@@ -33,6 +33,8 @@ class Generator {
 
 constexpr std::int64_t kOpenRequests = 512;
 constexpr std::int64_t kMostRequests = 1 << 21;
+// Below, the run lasts so long that its clock no longer resolves a step.
+constexpr double kLeastRate = 1e-9;  // requests per second
 
 Status InRange(std::int64_t value, std::int64_t low, std::int64_t high, const char* what) {
   if (value >= low && value <= high) return {};
@@ -66,6 +68,13 @@ Status CheckLoad(const LoadSpec& load) {
   if (open && !(std::isfinite(load.rate) && load.rate > 0)) {
     return Fail(ErrorKind::kInvalidArgument,
                 fmt::format("request rate is {}: expected requests per second above 0", load.rate));
+  }
+  if (open && load.rate < kLeastRate) {
+    return Fail(ErrorKind::kInvalidArgument,
+                fmt::format("request rate is {} per second: expected {} or more, since the times "
+                            "between requests would swallow those of steps (a concurrency of 1 "
+                            "tells what a request takes alone)",
+                            load.rate, kLeastRate));
   }
   if (closed)
     IC_RETURN_IF_ERROR(InRange(load.concurrency, 1, kMostRequests / kLoadWaves, "concurrency"));

@@ -113,6 +113,8 @@ class Loop {
     if (ranks_.size() > 1) {
       return !std::ranges::all_of(ranks_, [](const Rank& r) { return !r.line.empty(); });
     }
+    // What has begun goes on: only prompts of which nothing is done wait for company.
+    if (ranks_[0].line.front().done > 0) return false;
     const double enough = policy_.wait_budget_share * static_cast<double>(policy_.token_budget);
     double tokens = static_cast<double>(ranks_[0].running.size());
     for (const WaitingPrompt& prompt : ranks_[0].line) {

@@ -17,6 +17,7 @@
 #include "serving/clients.h"
 #include "serving/closed_loop.h"
 #include "serving/loop_statistics.h"
+#include "serving/pool_limits.h"
 #include "serving/rank_state.h"
 #include "serving/wave_watch.h"
 
@@ -311,7 +312,8 @@ class Pools {
   }
 
   void Join(DecodeWorker& w, DecodeRank& rank, std::uint32_t request, std::int64_t tick) {
-    const RequestTrace& r = requests_[request];
+    RequestTrace& r = requests_[request];
+    r.joined = now_;  // from here on Count() has it among those that run
     rank.running.Join(tick, static_cast<double>(r.isl) + 1, load_.progress);
     w.ends.Push(tick + r.ticks, request);
   }
@@ -436,10 +438,8 @@ Result<ServingForecast> ForecastDisaggregated(const DisaggregatedPools& pools,
                                               const LoadSpec& load) {
   IC_RETURN_IF_ERROR(CheckLoad(load));
   IC_RETURN_IF_ERROR(CheckPolicy(pools.prefill_policy));
-  if (pools.prefill_workers < 1 || pools.decode_workers < 1) {
-    return Fail(ErrorKind::kInvalidArgument,
-                "both pools need at least one worker: the counts are part of the question");
-  }
+  IC_RETURN_IF_ERROR(CheckWorkers("prefill workers", pools.prefill_workers));
+  IC_RETURN_IF_ERROR(CheckWorkers("decode workers", pools.decode_workers));
   if (pools.decode_kv.limited && !(pools.decode_kv.bytes > 0)) {
     return Fail(ErrorKind::kDoesNotFit,
                 "weights and buffers of the decode workers leave no memory for the KV cache");

@@ -26,6 +26,8 @@ constexpr std::array<CorrectionFacts, 7> kNames = {{
      &StepCorrections::host_ms_per_layer},
 }};
 
+constexpr double kMost = 1e6;  // of any of them
+
 using Row = std::array<FittedRange, kNames.size()>;
 
 // Fitted by tools/fit_corrections on the public training points.
@@ -71,7 +73,8 @@ std::span<const FittedRange> FittedCorrections(Backend backend, bool disaggregat
     case Backend::kSglang:
       return disaggregated ? kSglangPools : kSglang;
     case Backend::kVllm:
-      // Two measured rows of pools: too few to fit, so the aggregated values with a transfer.
+      // Two measured rows of pools: too few to fit, so the aggregated values; the transfer takes no
+      // time.
       return kVllm;
   }
   return kVllm;
@@ -97,9 +100,9 @@ double GetCorrection(const ServingCorrections& corrections, const CorrectionFact
 Status SetCorrection(ServingCorrections& corrections, std::string_view name, double value) {
   for (const CorrectionFacts& facts : kNames) {
     if (facts.name != name) continue;
-    if (!std::isfinite(value) || value < 0) {
+    if (!(value >= 0 && value <= kMost)) {
       return Fail(ErrorKind::kInvalidArgument,
-                  fmt::format("{} is {}: expected a number of 0 or more", name, value));
+                  fmt::format("{} is {}: expected a number from 0 to {}", name, value, kMost));
     }
     if (facts.member != nullptr) {
       corrections.*facts.member = value;

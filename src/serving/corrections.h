@@ -47,7 +47,7 @@ ServingCorrections DefaultCorrections(Backend backend, bool disaggregated);
 // Everything zero or one: the bare composition of operators.
 inline ServingCorrections NoCorrections() { return {}; }
 
-// Sets one by name. kUnknownName, kInvalidArgument for a value that is negative or not finite.
+// Sets one by name. kUnknownName, kInvalidArgument for a value below 0, above 1e6 or none.
 Status SetCorrection(ServingCorrections& corrections, std::string_view name, double value);
 double GetCorrection(const ServingCorrections& corrections, const CorrectionFacts& facts);
 

@@ -10,10 +10,17 @@ Status CheckPolicy(const BatchPolicy& policy) {
   if (policy.token_budget < 1 || policy.poll_interval < 1 || policy.hold_steps < 0 ||
       policy.wait_steps < 0 || policy.max_requests < 0) {
     return Fail(ErrorKind::kInvalidArgument,
-                fmt::format("token budget {}, polling interval {}, hold {}, most requests {}: the "
-                            "first two must be at least 1, the others at least 0",
+                fmt::format("token budget {}, polling interval {}, hold steps {}, wait steps {}, "
+                            "most requests {}: the first two must be at least 1, the others at "
+                            "least 0",
                             policy.token_budget, policy.poll_interval, policy.hold_steps,
-                            policy.max_requests));
+                            policy.wait_steps, policy.max_requests));
+  }
+  if (!(policy.wait_budget_share >= 0 && std::isfinite(policy.wait_budget_share))) {
+    return Fail(
+        ErrorKind::kInvalidArgument,
+        fmt::format("the share of its budget that a step waits for is {}: expected 0 or more",
+                    policy.wait_budget_share));
   }
   if (!(policy.kv_output_share >= 0 && policy.memory_fraction > 0)) {
     return Fail(ErrorKind::kInvalidArgument,
@@ -63,7 +70,8 @@ ServingForecast Sum(const std::vector<RequestTrace>& requests, const LoadSpec& l
       sum.tokens += weight * static_cast<double>(r.osl);
       ttft.push_back(r.first - r.sent);
       sum.latency += weight * (r.ended - r.sent);
-      sum.decoding += weight * (r.ended - r.first);
+      // Not from the first token on: a KV cache may wait for room.
+      if (r.ticks > 0) sum.decoding += weight * (r.ended - r.joined);
       sum.parts.front_end += weight * (r.received - r.sent);
       sum.parts.polling += weight * (r.seen - r.received);
       sum.parts.queue += weight * (r.started - r.seen);

@@ -74,10 +74,10 @@ class RunningLengths {
 // One request on its way. Times in ms since the start. What its end touches stands together.
 struct RequestTrace {
   std::int32_t isl = 1, osl = 1;
-  std::int32_t ticks = 0;  // decode steps it takes after its first token
-  std::uint32_t rank = 0;  // of the worker that decodes it, where there are several workers
-  double reserve = 0;      // KV bytes
-  double ended = 0;
+  std::int32_t ticks = 0;        // decode steps it takes after its first token
+  std::uint32_t rank = 0;        // of the worker that decodes it, where there are several workers
+  double reserve = 0;            // KV bytes
+  double joined = 0, ended = 0;  // the decodes; joined only where there are any
   double first = 0, sent = 0, received = 0, seen = -1, started = -1, prefilled = 0;
 };
 

@@ -33,7 +33,7 @@ struct Interval {
   double low = 0, high = 0;
 };
 struct ForecastIntervals {
-  Interval ttft, tpot;  // p10 to p90
+  Interval ttft, tpot;  // to hold four of five measurements
 };
 // Bounds around predicted values, in their unit.
 ForecastIntervals IntervalsOf(const ForecastKind& kind, double ttft, double tpot);

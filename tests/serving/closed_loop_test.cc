@@ -239,6 +239,29 @@ TEST_P(ClosedLoop, ImpossibleLoadsAreRefused) {
   cached.prefix = cached.isl;
   EXPECT_EQ(kind(cached), ErrorKind::kInvalidArgument);
   EXPECT_EQ(kind(Closed(4), KvSpace{0, true}), ErrorKind::kDoesNotFit);
+  LoadSpec rare;
+  rare.rate = 1e-9;
+  EXPECT_TRUE(CheckLoad(rare));
+  rare.rate = 1e-12;
+  EXPECT_EQ(kind(rare), ErrorKind::kInvalidArgument);
+  EXPECT_NE(CheckLoad(rare).error().message.find("1e-12"), std::string::npos);
+}
+
+TEST_P(ClosedLoop, ImpossiblePoliciesAreRefused) {
+  const auto message = [&] {
+    const auto f = ForecastClosedLoop(*costs, policy, corrections, kUnlimited, Closed(4));
+    if (f || f.error().kind != ErrorKind::kInvalidArgument) return std::string();
+    return f.error().message;
+  };
+  policy.wait_steps = -1;
+  EXPECT_NE(message().find("wait steps -1"), std::string::npos);
+  policy.wait_steps = 20;
+  for (const double share : {-0.1, std::nan(""), double(INFINITY)}) {
+    policy.wait_budget_share = share;
+    EXPECT_NE(message().find("share of its budget"), std::string::npos) << share;
+  }
+  policy.wait_budget_share = 0.9;
+  EXPECT_EQ(message(), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Backends, ClosedLoop,
@@ -275,6 +298,27 @@ TEST(ClosedLoopWaiting, PromptsWaitForCompanyButNotForEver) {
   EXPECT_GT(waited, 10 * waiting->tpot.mean);
   EXPECT_LT(waited, 21 * waiting->tpot.p99);
   EXPECT_LT(waiting->context_step_share, at_once->context_step_share);
+}
+
+// A prompt longer than a step's tokens is cut; its rest does not wait for company.
+TEST(ClosedLoopWaiting, PromptsThatHaveBegunGoOn) {
+  const auto costs = Dense(Backend::kTrtllm);
+  ASSERT_NE(costs, nullptr);
+  BatchPolicy policy = DefaultBatchPolicy(Backend::kTrtllm, costs->worker().system(), 2, 1024);
+  policy.token_budget = 700;
+  const auto at_once = ForecastClosedLoop(*costs, policy, {}, kUnlimited, Closed(2));
+  policy.wait_steps = 20;
+  policy.wait_budget_share = 0.9;
+  const auto waiting = ForecastClosedLoop(*costs, policy, {}, kUnlimited, Closed(2));
+  ASSERT_TRUE(at_once && waiting);
+  EXPECT_NEAR(waiting->parts.prefill, at_once->parts.prefill, waiting->tpot.mean);
+  // Two of these prompts, or one, are enough tokens at once.
+  EXPECT_NEAR(waiting->parts.queue, at_once->parts.queue, waiting->tpot.mean);
+  policy.wait_budget_share = 1.9;
+  const auto longer = ForecastClosedLoop(*costs, policy, {}, kUnlimited, Closed(2));
+  ASSERT_TRUE(longer);
+  EXPECT_LT(longer->parts.prefill, at_once->parts.prefill + 2 * longer->tpot.mean);
+  EXPECT_GT(longer->parts.queue, at_once->parts.queue + 5 * longer->tpot.mean);
 }
 
 TEST(ClosedLoopWaiting, RecipesSayWhenPromptsWait) {
@@ -336,8 +380,17 @@ TEST(ClosedLoopPools, PoolsServeEveryRequestAndCountTheTransfer) {
   const auto wider = ForecastDisaggregated(pools, {}, load);
   ASSERT_TRUE(wider);
   EXPECT_LT(wider->parts.queue, bare->parts.queue);
-  pools.decode_workers = 0;
-  EXPECT_EQ(ForecastDisaggregated(pools, {}, load).error().kind, ErrorKind::kInvalidArgument);
+  for (const std::int64_t count : {std::int64_t{0}, std::int64_t{65537}, INT64_MAX}) {
+    for (std::int64_t* workers : {&pools.prefill_workers, &pools.decode_workers}) {
+      *workers = count;
+      const auto refused = ForecastDisaggregated(pools, {}, load);
+      ASSERT_FALSE(refused);
+      EXPECT_EQ(refused.error().kind, ErrorKind::kInvalidArgument);
+      EXPECT_NE(refused.error().message.find(std::to_string(count)), std::string::npos);
+      EXPECT_NE(refused.error().message.find("65536"), std::string::npos);
+      *workers = 1;
+    }
+  }
 }
 
 TEST(ClosedLoopPools, DecodeWorkersReserveNoMoreThanTheirCache) {
@@ -456,8 +509,12 @@ TEST(Corrections, AreNamedBoundedAndSettable) {
   EXPECT_TRUE(SetCorrection(corrections, "host_ms_per_layer", 0.5));
   EXPECT_EQ(corrections.step.host_ms_per_layer, 0.5);
   EXPECT_EQ(SetCorrection(corrections, "first_token", 1).error().kind, ErrorKind::kUnknownName);
-  EXPECT_EQ(SetCorrection(corrections, "context_scale", -1).error().kind,
-            ErrorKind::kInvalidArgument);
+  for (const double value : {-1.0, 1e308, double(INFINITY), std::nan("")}) {
+    EXPECT_EQ(SetCorrection(corrections, "context_scale", value).error().kind,
+              ErrorKind::kInvalidArgument)
+        << value;
+  }
+  EXPECT_TRUE(SetCorrection(corrections, "transfer_ms_per_1000", 1e6));
   for (const bool pools : {false, true}) {
     for (const Backend backend : {Backend::kTrtllm, Backend::kSglang, Backend::kVllm}) {
       for (const FittedRange& r : FittedCorrections(backend, pools)) {

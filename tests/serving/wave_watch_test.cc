@@ -127,6 +127,24 @@ TEST_F(ShortRuns, AreCloseToTheWholeRun) {
   EXPECT_GT(shorter, 0);
 }
 
+// Where KV caches wait for room, only those in it decode.
+TEST_F(ShortRuns, DecodeNoMoreThanTheirCacheHolds) {
+  const double request = decode_->worker().plan().facts.kv.Bytes(512 + 128);
+  pools_.decode_kv = {24 * request, true};
+  pools_.decode_kv_output_share = 1;
+  pools_.prefill_workers = 8;
+  pools_.decode_workers = 2;
+  LoadSpec load = Closed(2000, 512, 128);
+  const ServingForecast few = Run(load);
+  load.requests = RequestsOf(load);
+  const ServingForecast all = Run(load);
+  EXPECT_NE(few.context_step_share, all.context_step_share);  // waves were left out
+  EXPECT_GT(all.mean_running, 30);
+  EXPECT_LT(all.mean_running, 64);  // two caches, requests of 0.8 to 1 of the nominal length
+  EXPECT_NEAR(few.mean_running, all.mean_running, 0.02 * all.mean_running);
+  EXPECT_NEAR(few.tpot.mean, all.tpot.mean, 0.01 * all.tpot.mean);
+}
+
 TEST_F(ShortRuns, FewInFlightAreTheWholeRunExactly) {
   pools_.decode_workers = 2;
   LoadSpec load = Closed(256, 512, 256);
