@@ -437,7 +437,7 @@ Result<MixedCost> Engine::WholeMixedStep(const MixedShape& shape) const {
   const std::uint32_t ctx = shape.context_tokens;
   const double decodes = shape.decodes;
   // The same prefill without the decodes' tokens, for the bounds of native behaviour. Where it lies
-  // outside what was measured there is no such bound.
+  // outside what was measured, only the decode step bounds the whole, from below.
   const bool bounded = db_.behaviour() == Behaviour::kNative && ctx > 0 && shape.decodes > 0;
   std::optional<double> prefill = bounded ? std::optional<double>(0) : std::nullopt;
   const auto pass = [&](double requests, double tokens, double cached) -> Result<double> {
@@ -487,6 +487,8 @@ Result<MixedCost> Engine::WholeMixedStep(const MixedShape& shape) const {
     if (prefill) {
       cost.shared.latency_ms =
           BoundedShare(cost.shared.latency_ms, extra, *prefill, step.latency_ms);
+    } else if (bounded) {
+      cost.shared.latency_ms = std::max(cost.shared.latency_ms, step.latency_ms - extra);
     }
   }
   return cost;
@@ -561,7 +563,7 @@ Result<double> Engine::ObservedRank(const ScheduledRequests& r) const {
       work.prompts = np;
       work.new_tokens = std::max(r.sum_prefill_tokens / np, 1U);
       work.prefix = r.sum_prefill_kv_tokens / np;
-      work.prefill_tokens = SaturatingMul(np, work.new_tokens);
+      work.prefill_tokens = r.sum_prefill_tokens;  // not the prompts times their rounded mean
     }
     if (decodes) {
       work.sequences = nd;

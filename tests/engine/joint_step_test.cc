@@ -186,6 +186,31 @@ TEST_F(JointSteps, ObservedPassesKeepTheBounds) {
   EXPECT_DOUBLE_EQ(pass(both), pass(prefill) + pass(decode));
 }
 
+// Prompts that do not share their tokens evenly still have all of them.
+TEST_F(JointSteps, ObservedPassesCountEveryPromptToken) {
+  const std::vector<Operator> context = {Kernel("context_norm", 1e6, 1)};
+  const std::vector<Operator> generation = {Kernel("generation_norm", 1e6, 1)};
+  const auto native = Native(context, generation);
+  const auto pass = [](const Engine& engine, std::uint32_t tokens, std::uint32_t decodes) {
+    const ScheduledRequests r{.num_prefill_requests = 100,
+                              .sum_prefill_tokens = tokens,
+                              .num_decode_requests = decodes,
+                              .sum_decode_kv_tokens = decodes * 40};
+    return engine.ObservedForwardPass(std::span(&r, 1)).value();
+  };
+  EXPECT_DOUBLE_EQ(pass(*native, 100, 0), Ms(100e6));
+  EXPECT_DOUBLE_EQ(pass(*native, 199, 0), Ms(199e6));
+  EXPECT_DOUBLE_EQ(pass(*native, 199, 5), Ms(204e6));
+  // The reference takes each of the requests for the mean, rounded down.
+  EngineSpec spec = system_.Spec(std::nullopt);
+  spec.context_ops = context;
+  spec.generation_ops = generation;
+  const auto reference = Engine::Open(spec, system_.root(), Behaviour::kReference);
+  ASSERT_TRUE(reference);
+  EXPECT_DOUBLE_EQ(pass(**reference, 199, 0), Ms(100e6));
+  EXPECT_DOUBLE_EQ(pass(**reference, 199, 5), Ms(204e6));
+}
+
 // Whole forward passes: nobody measured mixed ones; they are composed, within the same bounds.
 class WholeMixedSteps : public ::testing::Test {
  protected:
@@ -291,6 +316,11 @@ TEST_F(WholeMixedSteps, DecodesAreNeverCheaperBesideAPrefill) {
   const ScheduledRequests only{.num_decode_requests = 10, .sum_decode_kv_tokens = 1000};
   EXPECT_NEAR(native->ObservedForwardPass(std::span(&both, 1)).value(),
               native->ObservedForwardPass(std::span(&only, 1)).value(), 1e-12);
+  // Nor where only prefill and decodes together are as many tokens as were measured.
+  const MixedShape few{.context_tokens = 10, .decodes = 10, .isl = 10, .osl = 2};
+  ASSERT_FALSE(native->MixedStep({.context_tokens = 10, .isl = 10, .osl = 2}));
+  ExpectWhole(*native, few, native->DecodeStep(10, 10, 2).value().latency_ms);
+  EXPECT_LT(Open(Behaviour::kReference)->MixedStep(few)->total_ms(), 4);
 }
 
 }  // namespace
