@@ -9,8 +9,11 @@
 //
 // Intervals are judged out of fold as well: bounds from the errors of the other folds.
 //
-//   fit_corrections --points train.csv --folds folds.csv [--only-score] [--out-of-fold out.csv]
+//   fit_corrections --points train.csv --folds folds.csv [--out-of-fold out.csv]
+//     [--only trtllm|sglang|vllm|trtllm-disagg|sglang-disagg]  one plan; all of them otherwise
+//     [--rows N]  at most so many rows a fit, spread over deployments and loads
 //     [--also NAME] [--drop NAME]  constants to fit beyond or without the backend's usual ones
+//     [--only-score [--set NAME=VALUE]]  fit nothing, score the built-in constants, or these
 //     [--inferred-slots with|without|dropped]  how the campaign whose engine lacks a batch slot
 //     counts
 #include <fmt/format.h>
@@ -21,11 +24,14 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <functional>
 #include <map>
+#include <set>
 #include <sstream>
 
+#include "serving/correction_settings.h"
 #include "tables/systems_paths.h"
 #include "validation/fold_evaluation.h"
 #include "validation/prepared_point.h"
@@ -56,7 +62,18 @@ struct Plan {
   bool disaggregated;
   std::vector<Free> inside;  // change the simulation
   std::vector<Free> added;   // first_token_ms, first_token_steps: added afterwards
+
+  std::string Name() const {
+    return fmt::format("{}{}", ToString(backend), disaggregated ? "-disagg" : "");
+  }
 };
+
+// Names and values of constants were checked before.
+void Expect(const Status& status) {
+  if (status) return;
+  fmt::print(stderr, "{}\n", status.error().message);
+  std::abort();
+}
 
 struct Fit {
   std::map<std::string, double> values;
@@ -93,13 +110,13 @@ void Simulate(std::span<Row* const> rows, const ServingCorrections& corrections)
   tbb::parallel_for(std::size_t{0}, order.size(), [&](std::size_t i) {
     for (Row* row : by_deployment[order[i]]) {
       const auto forecast = ForecastPoint(*row->deployment, *row->point, corrections);
-      row->ttft = forecast ? forecast->ttft.mean : 0;
-      row->tpot = forecast ? forecast->tpot.mean : 0;
-      if (!forecast) continue;
-      row->parts = forecast->parts;
-      row->running = forecast->mean_running;
-      row->context_share = forecast->context_step_share;
-      row->kv_share = forecast->peak_kv_share;
+      const ServingForecast f = forecast.value_or(ServingForecast{});  // without one, all zero
+      row->ttft = f.ttft.mean;
+      row->tpot = f.tpot.mean;
+      row->parts = f.parts;
+      row->running = f.mean_running;
+      row->context_share = f.context_step_share;
+      row->kv_share = f.peak_kv_share;
     }
   });
 }
@@ -129,10 +146,10 @@ double FitAdded(std::span<const Free> free, std::span<Row* const> rows,
   if (free.empty()) return Loss(rows, corrections);
   const auto with = [&](double value) {
     ServingCorrections tried = corrections;
-    (void)SetCorrection(tried, free[0].name, value);
+    Expect(SetCorrection(tried, free[0].name, value));
     return FitAdded(free.subspan(1), rows, tried);
   };
-  (void)SetCorrection(corrections, free[0].name, GoldenSection(with, free[0].low, free[0].high));
+  Expect(SetCorrection(corrections, free[0].name, GoldenSection(with, free[0].low, free[0].high)));
   return FitAdded(free.subspan(1), rows, corrections);
 }
 
@@ -199,7 +216,7 @@ Fit FitRows(const Plan& plan, std::span<Row* const> rows) {
     ServingCorrections inside;
     for (std::size_t i = 0; i < n; ++i) {
       x[i] = std::clamp(x[i], plan.inside[i].low, plan.inside[i].high);
-      (void)SetCorrection(inside, plan.inside[i].name, x[i]);
+      Expect(SetCorrection(inside, plan.inside[i].name, x[i]));
     }
     Simulate(rows, inside);
     ServingCorrections added;
@@ -227,7 +244,7 @@ Fit FitRows(const Plan& plan, std::span<Row* const> rows) {
 
 ServingCorrections CorrectionsOf(const Fit& fit) {
   ServingCorrections c;
-  for (const auto& [name, value] : fit.values) (void)SetCorrection(c, name, value);
+  for (const auto& [name, value] : fit.values) Expect(SetCorrection(c, name, value));
   return c;
 }
 
@@ -269,7 +286,9 @@ std::vector<Row*> Sample(const std::vector<Row*>& rows, std::size_t most) {
   return out;
 }
 
-std::vector<Plan> Plans(std::span<const std::string> also, std::span<const std::string> drop) {
+// `only`: the name of one plan; empty: all. kInvalidArgument for names that change none of them.
+Result<std::vector<Plan>> Plans(const std::string& only, std::span<const std::string> also,
+                                std::span<const std::string> drop) {
   const Free front{"front_end_ms_per_1000", 1.5, 0, 8};
   const Free scale{"context_scale", 1.1, 0.6, 1.8};
   const Free host{"host_ms_per_layer", 0.015, 0, 0.08};
@@ -282,16 +301,33 @@ std::vector<Plan> Plans(std::span<const std::string> also, std::span<const std::
                              {Backend::kVllm, false, {scale, host}, {ms}},
                              {Backend::kTrtllm, true, {transfer, scale}, {ms}},
                              {Backend::kSglang, true, {transfer, scale}, {ms}}};
+  std::erase_if(plans, [&](const Plan& plan) { return !only.empty() && plan.Name() != only; });
+  if (plans.empty()) return Fail(ErrorKind::kInvalidArgument, "--only " + only + ": no such plan");
+  std::set<std::string> used;
   for (Plan& plan : plans) {
     for (std::vector<Free>* list : {&plan.inside, &plan.added}) {
-      std::erase_if(*list,
-                    [&](const Free& f) { return std::ranges::find(drop, f.name) != drop.end(); });
+      std::erase_if(*list, [&](const Free& f) {
+        const bool dropped = std::ranges::find(drop, f.name) != drop.end();
+        if (dropped) used.insert("--drop " + f.name);
+        return dropped;
+      });
       const bool inside = list == &plan.inside;
       for (const Free& f :
            inside ? std::vector{front, scale, host, decode} : std::vector{ms, steps}) {
         const bool has = std::ranges::find(*list, f.name, &Free::name) != list->end();
-        if (!has && std::ranges::find(also, f.name) != also.end()) list->push_back(f);
+        if (has || std::ranges::find(also, f.name) == also.end()) continue;
+        list->push_back(f);
+        used.insert("--also " + f.name);
       }
+    }
+  }
+  for (const auto& [option, names] : {std::pair("--also ", also), std::pair("--drop ", drop)}) {
+    for (const std::string& name : names) {
+      if (used.contains(option + name)) continue;
+      return Fail(ErrorKind::kInvalidArgument,
+                  fmt::format("{}{} changes no plan: a constant of no such name, or one that every "
+                              "plan has (--also) or none (--drop)",
+                              option, name));
     }
   }
   return plans;
@@ -313,13 +349,24 @@ int Main(int argc, char** argv) {
                  "Rows whose missing batch slot was inferred from themselves: with it, without it, "
                  "or dropped")
       ->check(CLI::IsMember({"with", "without", "dropped"}));
-  app.add_flag("--only-score", only_score, "Score the built-in constants, fit nothing");
+  CLI::Option* const score =
+      app.add_flag("--only-score", only_score, "Score the built-in constants, fit nothing");
   std::vector<std::string> set;
   std::vector<std::string> also, drop;
   app.add_option("--also", also, "Fit a constant that the backend's plan leaves out");
   app.add_option("--drop", drop, "Leave a constant of the plan out");
-  app.add_option("--set", set, "With --only-score: NAME=VALUE instead of the built-in constant");
+  app.add_option("--set", set, "With --only-score: NAME=VALUE instead of the built-in constant")
+      ->needs(score);
   CLI11_PARSE(app, argc, argv);
+
+  const auto plans = Plans(only, also, drop);
+  const auto settings = ParseCorrections(set);
+  for (const Error* error :
+       {plans ? nullptr : &plans.error(), settings ? nullptr : &settings.error()}) {
+    if (error == nullptr) continue;
+    fmt::print(stderr, "{}\n", error->message);
+    return 1;
+  }
 
   const auto read = [](const std::string& path) {
     std::ifstream in(path);
@@ -368,11 +415,7 @@ int Main(int argc, char** argv) {
       rows.push_back(row);
     }
   }
-  for (const Plan& plan : Plans(also, drop)) {
-    if (!only.empty() &&
-        only != fmt::format("{}{}", ToString(plan.backend), plan.disaggregated ? "-disagg" : "")) {
-      continue;
-    }
+  for (const Plan& plan : *plans) {
     std::vector<Row*> mine;
     for (Row& row : rows) {
       if (row.point->backend == plan.backend && row.point->disaggregated == plan.disaggregated) {
@@ -398,17 +441,7 @@ int Main(int argc, char** argv) {
         if (row->fold == fold) test.push_back(row);
       }
       ServingCorrections corrections = DefaultCorrections(plan.backend, plan.disaggregated);
-      for (const std::string& one : set) {
-        const std::size_t equals = one.find('=');
-        const Status status = equals == std::string::npos
-                                  ? Fail(ErrorKind::kInvalidArgument, one + ": expected NAME=VALUE")
-                                  : SetCorrection(corrections, one.substr(0, equals),
-                                                  std::strtod(one.c_str() + equals + 1, nullptr));
-        if (!status) {
-          fmt::print(stderr, "{}\n", status.error().message);
-          return 1;
-        }
-      }
+      Expect(ApplyCorrections(*settings, corrections));
       if (!only_score) {
         const Fit fit = FitRows(plan, fittable(fold));
         corrections = CorrectionsOf(fit);
