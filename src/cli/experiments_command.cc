@@ -58,6 +58,7 @@ Result<int> Run(const RunFlags& flags, bool top_given, const CliContext& context
   SearchSession session(context, bench);
   ExperimentOptions options;
   options.top_n = top_given ? flags.output.top_n : file.options.top_n.value_or(flags.output.top_n);
+  if (context.behaviour == Behaviour::kNative) IC_RETURN_IF_ERROR(CheckTopN(options.top_n));
   options.strict = flags.strict || file.options.strict.value_or(false);
   options.merge = file.options.merge.value_or(false);
   options.load = report.load = file.options.load;

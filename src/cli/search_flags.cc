@@ -47,6 +47,11 @@ Status CheckPositive(double value, const char* flag) {
               fmt::format("{} is {}: expected a positive number", flag, value));
 }
 
+Status CheckTopN(std::size_t top_n) {
+  if (top_n > 0) return {};
+  return Fail(ErrorKind::kUsage, "--top-n is 0: expected at least 1");
+}
+
 void SearchFlags::Declare(CLI::App& command, bool pools) {
   deployment.Declare(command);
   workload.Declare(command);
@@ -88,6 +93,7 @@ Result<RunRequest> SearchFlags::Request(const CliContext& context, std::size_t t
   IC_RETURN_IF_ERROR(CheckPositive(ttft, "--ttft"));
   IC_RETURN_IF_ERROR(CheckPositive(tpot, "--tpot"));
   if (request_latency) IC_RETURN_IF_ERROR(CheckPositive(*request_latency, "--request-latency"));
+  if (context.behaviour == Behaviour::kNative) IC_RETURN_IF_ERROR(CheckTopN(top_n));
   if (!encoder_pool &&
       (!encoder_tp.empty() || encoder_system || encoder_latency_correction != 1.0)) {
     return Fail(ErrorKind::kUsage,

@@ -2,6 +2,7 @@
 // which targets, and which ways of serving are tried.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -63,5 +64,8 @@ class ThreadLimit {
 
 // kInvalidArgument unless the value is positive and finite; `flag` is named.
 Status CheckPositive(double value, const char* flag);
+
+// --top-n: kUsage for 0, which asks for nothing.
+Status CheckTopN(std::size_t top_n);
 
 }  // namespace infercast

@@ -7,6 +7,12 @@
 
 namespace infercast {
 
+// Layouts of which the deployment is looked for by runs, of those that the formula ranks first:
+// what is shown, and some more, since runs may order them differently. Where few are shown it is as
+// many as if five were, so that the best does not depend on how many are.
+constexpr std::size_t kLeastLayouts = 5;
+constexpr std::size_t kSpareLayouts = 2;
+
 // Runs at most.
 constexpr int kMostTries = 6;
 // Halvings of the step between a rung that fails and one that does not, where runs are long.

@@ -22,8 +22,6 @@ namespace {
 
 // Rows that the formula finds this much too slow may yet meet the target.
 constexpr double kSlack = 1.15;
-// Layouts tried beyond those shown: the runs may order them differently.
-constexpr std::size_t kSpareLayouts = 2;
 
 // The work of a run is counted in requests that are simulated, that of the formula's search in the
 // requests that could have been in its time. Both are counts, so the bound is the same everywhere;
@@ -105,7 +103,7 @@ void Climb(LayoutJob& job, const Targets& targets, RowRunner& runner, TaskTable&
 }
 
 std::map<std::string, LayoutJob> JobsOf(std::span<const PickRow> rows, const Task& task,
-                                        const PickResult& wide, std::size_t top_n, bool pools,
+                                        const PickResult& wide, std::size_t wanted, bool pools,
                                         double limit) {
   const Targets targets = TargetsOf(task);
   const auto limited = [&](const PickRow& row) {
@@ -118,7 +116,7 @@ std::map<std::string, LayoutJob> JobsOf(std::span<const PickRow> rows, const Tas
   for (std::size_t i = 0; i < wide.best.size(); ++i) {
     const std::uint32_t row = wide.best[i].row;
     const double more = WorkOf(rows[row], pools);
-    if (i >= top_n && work + more > limit) continue;
+    if (i >= wanted && work + more > limit) continue;
     work += more;
     jobs[rows[row].group].ladder.push_back(row);
   }
@@ -233,12 +231,13 @@ Status Rescore(const ResolvedTask& task, const Constraint& constraint, std::size
   }
   Constraint loose = constraint;
   loose.strict = false;
-  IC_ASSIGN(const PickResult wide, picker(rows, loose, top_n + kSpareLayouts));
+  const std::size_t wanted = std::max(top_n, kLeastLayouts);
+  IC_ASSIGN(const PickResult wide, picker(rows, loose, wanted + kSpareLayouts));
 
   const Targets targets = TargetsOf(task.task);
   const bool pools = table.rows.front().disaggregated() != nullptr;
   std::map<std::string, LayoutJob> jobs =
-      JobsOf(rows, task.task, wide, top_n, pools, WorkLimit(table, task.task));
+      JobsOf(rows, task.task, wide, wanted, pools, WorkLimit(table, task.task));
   WorkerMap workers;
   AddWorkers(table.workers, workers);
   std::map<std::string, RowRunner> runners;

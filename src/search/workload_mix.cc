@@ -8,6 +8,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <type_traits>
 
 #include "base/files.h"
 #include "base/near_names.h"
@@ -21,8 +22,8 @@ namespace {
 
 // How many deployments of each kind's search are tried under the others: its front and its best.
 constexpr std::size_t kBestOfEach = 60;
-// Layouts that are run beyond those shown: the runs may order them differently.
-constexpr std::size_t kSpareLayouts = 2;
+// Layouts that are run at most while too few of them meet the targets, unless more are shown.
+constexpr std::size_t kMostLayouts = 64;
 // Deployments that the formula finds this much too slow may yet meet the target.
 constexpr double kSlack = 1.15;
 // Requests of a run that may be made freely; of longer ones only as many as are needed.
@@ -113,11 +114,17 @@ struct MixExperiment {
 using KnownRows = std::vector<const TaskRow*>;
 using Candidates = std::map<std::string, KnownRows>;  // by deployment
 
-void Add(const TaskRow& row, std::size_t kind, std::size_t kinds, Candidates& candidates) {
+// Of several rows of one deployment, which differ in the prefill tokens of a step, the first that
+// meets the targets stays: rows come best first.
+void Add(const TaskRow& row, std::size_t kind, const MixExperiment& experiment,
+         Candidates& candidates) {
   if (!row.aggregated() && !row.disaggregated()) return;
   KnownRows& known = candidates[DeploymentKey(row)];
-  known.resize(kinds);
-  known[kind] = &row;
+  known.resize(experiment.outcomes.size());
+  const Task& task = experiment.tasks[kind].task;
+  if (known[kind] == nullptr || (!Meets(*known[kind], task) && Meets(row, task))) {
+    known[kind] = &row;
+  }
 }
 
 // The best of each kind's search and its front.
@@ -132,7 +139,7 @@ Candidates BestOf(const MixExperiment& experiment) {
       chosen.insert(i);
     }
     for (const std::uint32_t i : chosen) {
-      Add(outcome.table.rows[i], k, experiment.outcomes.size(), candidates);
+      Add(outcome.table.rows[i], k, experiment, candidates);
     }
   }
   return candidates;
@@ -144,7 +151,7 @@ Candidates AllOf(const MixExperiment& experiment, const std::string& layout) {
   for (std::size_t k = 0; k < experiment.outcomes.size(); ++k) {
     for (const TaskRow& row : experiment.outcomes[k]->table.rows) {
       if ((row.aggregated() || row.disaggregated()) && LayoutKey(row) == layout) {
-        Add(row, k, experiment.outcomes.size(), candidates);
+        Add(row, k, experiment, candidates);
       }
     }
   }
@@ -243,12 +250,48 @@ void Climb(const MixResult& result, std::int64_t total_gpus, MixLadder& ladder) 
 }
 
 Error NoneMeetsAll(const MixResult& result, const std::vector<std::size_t>& failed,
-                   const char* how) {
+                   const std::string& how) {
   const auto hardest = static_cast<std::size_t>(std::ranges::max_element(failed) - failed.begin());
   return {ErrorKind::kNoFeasibleConfig,
           fmt::format("none of {} deployments meets the targets of all workloads{}; {} rules "
                       "out most: loosen its targets or serve it apart",
                       result.compared, how, result.kinds[hardest].name)};
+}
+
+// The ladder of a layout: every deployment of it that the formula does not rule out clearly, to be
+// tried from `best`, the formula's, on.
+MixLadder LadderOf(const MixExperiment& experiment, const MixedDeployment& best,
+                   const MixResult& result, std::int64_t total_gpus, Workbench& bench) {
+  MixLadder ladder;
+  ladder.experiment = &experiment;
+  for (const auto& [key, known] : AllOf(experiment, LayoutKey(best.rows.front()))) {
+    std::size_t misses = 0;
+    Result<MixedDeployment> mixed =
+        Mix(known, experiment, kSlack, result, total_gpus, bench, misses);
+    if (mixed && mixed->replicas > 0) ladder.rungs.push_back(*std::move(mixed));
+  }
+  SortByRate(ladder.rungs);
+  const std::string key = DeploymentKey(best.rows.front());
+  const auto start = std::ranges::find_if(ladder.rungs, [&](const MixedDeployment& rung) {
+    return DeploymentKey(rung.rows.front()) == key;
+  });
+  if (start != ladder.rungs.end()) {
+    ladder.start = static_cast<std::size_t>(start - ladder.rungs.begin());
+  }
+  return ladder;
+}
+
+// A field of a workload; kYaml, with the names of both, where it is not what it should be.
+template <typename T>
+Result<T> FieldOf(const YAML::Node& field, const std::string& where, const std::string& key) {
+  try {
+    return field.as<T>();
+  } catch (const YAML::Exception&) {
+    const bool whole = std::is_integral_v<T>;
+    return Fail(ErrorKind::kYaml,
+                fmt::format("{}: {}: expected a {}number{}", where, key, whole ? "whole " : "",
+                            field.IsScalar() ? ", got '" + field.Scalar() + "'" : ""));
+  }
 }
 
 }  // namespace
@@ -315,34 +358,38 @@ Result<std::vector<WorkloadKind>> ParseWorkloadYaml(const std::string& text,
       } else {
         kind.workload.prefix = 0;
       }
+      const std::string where = fmt::format("{}: {}", name, kind.name);
       for (const auto& field : fields) {
         const auto key = field.first.as<std::string>();
+        const YAML::Node& value = field.second;
         if (key == "isl") {
-          kind.workload.isl = field.second.as<std::int64_t>();
+          IC_ASSIGN(kind.workload.isl, FieldOf<std::int64_t>(value, where, key));
         } else if (key == "osl") {
-          kind.workload.osl = field.second.as<std::int64_t>();
+          IC_ASSIGN(kind.workload.osl, FieldOf<std::int64_t>(value, where, key));
         } else if (key == "prefix") {
-          kind.workload.prefix = field.second.as<std::int64_t>();
+          IC_ASSIGN(kind.workload.prefix, FieldOf<std::int64_t>(value, where, key));
         } else if (key == "prefix_hit") {
-          const auto hit = field.second.as<double>();
+          IC_ASSIGN(const double hit, FieldOf<double>(value, where, key));
           if (!(hit >= 0 && hit < 1)) {
             return Fail(ErrorKind::kInvalidArgument,
-                        fmt::format("{}: {}: prefix_hit is a share of isl, 0 or more and below 1",
-                                    name, kind.name));
+                        where + ": prefix_hit is a share of isl, 0 or more and below 1");
           }
-          const auto isl = fields["isl"] ? fields["isl"].as<std::int64_t>() : kind.workload.isl;
+          std::int64_t isl = kind.workload.isl;
+          if (fields["isl"]) {
+            IC_ASSIGN(isl, FieldOf<std::int64_t>(fields["isl"], where, "isl"));
+          }
           kind.workload.prefix = static_cast<std::int64_t>(hit * static_cast<double>(isl));
         } else if (key == "share") {
-          kind.share = field.second.as<double>();
+          IC_ASSIGN(kind.share, FieldOf<double>(value, where, key));
         } else if (key == "ttft") {
-          kind.ttft = field.second.as<double>();
+          IC_ASSIGN(kind.ttft, FieldOf<double>(value, where, key));
         } else if (key == "tpot") {
-          kind.tpot = field.second.as<double>();
+          IC_ASSIGN(kind.tpot, FieldOf<double>(value, where, key));
         } else {
           const std::vector<std::string> known = {"isl",   "osl",  "prefix", "prefix_hit",
                                                   "share", "ttft", "tpot"};
           return Fail(ErrorKind::kInvalidArgument,
-                      fmt::format("{}: {}: unknown field '{}'{}; known: {}", name, kind.name, key,
+                      fmt::format("{}: unknown field '{}'{}; known: {}", where, key,
                                   DidYouMean(key, known), JoinNames(known)));
         }
       }
@@ -463,32 +510,31 @@ Result<MixResult> SearchMix(const std::vector<WorkloadKind>& kinds, const RunReq
     return by_formula();
   }
 
-  // By the closed loop: of the best layouts every deployment that the formula does not rule out
-  // clearly, tried from the formula's best on.
+  // By the closed loop: layouts by the formula's rank, until enough of them have a deployment whose
+  // runs meet every target.
+  const std::size_t wanted = std::max(request.top_n, kLeastLayouts);
+  const std::size_t most = std::max(kMostLayouts, wanted + kSpareLayouts);
+  const auto stopped = [&] { return bench.watch() != nullptr && bench.watch()->stopped(); };
   std::vector<MixLadder> ladders;
-  for (const std::size_t at : order) {
-    if (ladders.size() == request.top_n + kSpareLayouts) break;
-    const auto& [experiment, best] = best_of_layout[at];
-    if (!CanBeRun(best.rows.front())) continue;
-    MixLadder& ladder = ladders.emplace_back();
-    ladder.experiment = experiment;
-    for (const auto& [key, known] : AllOf(*experiment, LayoutKey(best.rows.front()))) {
-      std::size_t misses = 0;
-      Result<MixedDeployment> mixed =
-          Mix(known, *experiment, kSlack, result, total_gpus, bench, misses);
-      if (mixed && mixed->replicas > 0) ladder.rungs.push_back(*std::move(mixed));
+  std::size_t next = 0;
+  std::size_t met = 0;
+  while (met < wanted && ladders.size() < most && next < order.size()) {
+    const std::size_t begin = ladders.size();
+    const std::size_t end = std::min(begin + wanted - met + kSpareLayouts, most);
+    for (; next < order.size() && ladders.size() < end; ++next) {
+      const auto& [experiment, best] = best_of_layout[order[next]];
+      if (!CanBeRun(best.rows.front())) continue;
+      MixLadder ladder = LadderOf(*experiment, best, result, total_gpus, bench);
+      if (!ladder.rungs.empty()) ladders.push_back(std::move(ladder));
     }
-    SortByRate(ladder.rungs);
-    const std::string key = DeploymentKey(best.rows.front());
-    const auto start = std::ranges::find_if(ladder.rungs, [&](const MixedDeployment& rung) {
-      return DeploymentKey(rung.rows.front()) == key;
-    });
-    ladder.start =
-        start == ladder.rungs.end() ? 0 : static_cast<std::size_t>(start - ladder.rungs.begin());
+    tbb::parallel_for(begin, ladders.size(),
+                      [&](std::size_t i) { Climb(result, total_gpus, ladders[i]); });
+    for (std::size_t i = begin; i < ladders.size(); ++i) {
+      if (ladders[i].chosen) ++met;
+      ladders[i].rungs.clear();
+    }
+    if (stopped()) break;
   }
-  std::erase_if(ladders, [](const MixLadder& ladder) { return ladder.rungs.empty(); });
-  tbb::parallel_for(std::size_t{0}, ladders.size(),
-                    [&](std::size_t i) { Climb(result, total_gpus, ladders[i]); });
   std::ranges::fill(failed, 0);
   std::optional<Error> error;
   bool all_broken = true;
@@ -506,9 +552,22 @@ Result<MixResult> SearchMix(const std::vector<WorkloadKind>& kinds, const RunReq
   result.scored_by = ScoredBy::kClosedLoop;
   SortByRate(result.best);
   if (result.best.size() > request.top_n) result.best.resize(request.top_n);
+  const bool all_run = next == order.size();
+  const std::string widen = all_run ? "" : fmt::format("--top-n {} runs all", order.size());
   if (result.best.empty()) {
+    const std::string which = !all_run
+                                  ? fmt::format("{} of {} layouts", ladders.size(), order.size())
+                              : ladders.size() == 1 ? "the only layout"
+                                                    : fmt::format("all {} layouts", ladders.size());
     return std::unexpected(NoneMeetsAll(
-        result, failed, " in benchmark runs (the formula found some: --score formula)"));
+        result, failed,
+        fmt::format(" in benchmark runs of {} (the formula found some: --score formula{})", which,
+                    all_run ? "" : "; " + widen)));
+  }
+  if (result.best.size() < request.top_n && !all_run && !stopped()) {
+    result.notes.push_back(
+        fmt::format("of {} layouts the {} that the formula ranks first were run; {}", order.size(),
+                    ladders.size(), widen));
   }
   return result;
 }

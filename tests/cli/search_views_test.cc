@@ -119,6 +119,48 @@ TEST_F(SearchViews, FindsOneDeploymentForAMix) {
   EXPECT_EQ(Sweep({"--gpus", "4", "--workload", "chatt"}).exit_code, kExitInvalidConfig);
 }
 
+TEST_F(SearchViews, TellsWhatAMixDoesNotHeed) {
+  const auto mix = [&](std::vector<const char*> more) {
+    std::vector<const char*> all = {"--gpus", "4", "--workload", "chat"};
+    all.insert(all.end(), more.begin(), more.end());
+    return Sweep(all);
+  };
+  const std::vector<std::vector<const char*>> unheeded = {
+      {"--isl", "3000"},       {"--osl", "300"},          {"--prefix", "0"},
+      {"--num-images", "1"},   {"--image-height", "224"}, {"--image-width", "224"},
+      {"--rows", "best"},      {"--inclusive-tpot"},      {"--request-latency", "9000"},
+      {"--svg", "/no/a.svg"},  {"--html", "/no/a.html"},  {"--plot"},
+      {"--save-dir", "/no/a"},
+  };
+  for (const std::vector<const char*>& option : unheeded) {
+    const Outcome refused = mix(option);
+    EXPECT_EQ(refused.exit_code, kExitUsage) << option[0];
+    EXPECT_THAT(refused.err, HasSubstr(std::string("without ") + option[0]));
+  }
+  const Outcome several = mix({"--osl", "300", "--plot", "--isl", "3000"});
+  EXPECT_EQ(several.exit_code, kExitUsage);
+  EXPECT_THAT(several.err, HasSubstr("--isl, --osl (give isl"));
+  EXPECT_THAT(several.err, HasSubstr("; --plot ("));
+
+  const Outcome afd = mix({"--mode", "afd"});
+  EXPECT_EQ(afd.exit_code, kExitUsage);
+  EXPECT_THAT(afd.err, HasSubstr("--mode auto"));
+  const Outcome every =
+      mix({"--mode", "all", "--ttft", "20000", "--tpot", "100", "--score", "formula"});
+  EXPECT_EQ(every.exit_code, kExitAnswer) << every.err;
+  EXPECT_THAT(every.err, HasSubstr("note: a mix of workloads is not searched with attention/FFN"));
+}
+
+TEST_F(SearchViews, RefusesToShowNothing) {
+  for (const auto& args : std::vector<std::vector<const char*>>{
+           {"--gpus", "4", "--top-n", "0"},
+           {"--gpus", "4", "--top-n", "0", "--workload", "chat"}}) {
+    const Outcome refused = Sweep(args);
+    EXPECT_EQ(refused.exit_code, kExitUsage);
+    EXPECT_THAT(refused.err, HasSubstr("--top-n is 0"));
+  }
+}
+
 TEST_F(SearchViews, SavedRunRepeatsExactly) {
   const std::string first = model_.path("first"), second = model_.path("second");
   const Outcome sweep = Sweep({"--gpus", "4", "--top-n", "3", "--save-dir", first.c_str()});
