@@ -17,7 +17,8 @@ struct DatabaseOptions {
   std::string backend = "trtllm";
   std::string version;  // literal, or "current", "previous", "next"; empty: current
   // Empty: SILICON, measured and interpolated figures only. Natively Estimate then estimates what
-  // was not measured (HYBRID) and says so in its notes, which "SILICON" forbids.
+  // was not measured (HYBRID) and says so in its notes, and Recommend takes HYBRID from the start
+  // (in either behaviour), which "SILICON" forbids.
   std::string mode;
   std::string transfer_policy;  // which estimates may borrow, e.g. "balanced"; empty: all kinds
   std::string behaviour = "native";  // or "reference": with the reference's known quirks

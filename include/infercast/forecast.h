@@ -146,11 +146,16 @@ struct Forecast {
   std::vector<std::string> notes;
 };
 
+// Sizes of the workers of a pool; what is absent is that of the model's parallelism.
+struct PoolParallelism {
+  std::optional<std::int64_t> tp, pp, dp, moe_tp, moe_ep;
+};
+
 // A worker pool of a disaggregated deployment.
 struct PoolOptions {
-  Parallelism parallelism;
-  std::int64_t batch_size = 1;
-  std::int64_t workers = 1;
+  PoolParallelism parallelism;
+  std::optional<std::int64_t> batch_size;  // prefill: 1; decode: the estimate's batch_size
+  std::optional<std::int64_t> workers;     // 1
 };
 
 // The load of the run of an estimate (modes "agg" and "disagg"). What is not set is the
@@ -160,7 +165,7 @@ struct LoadOptions {
   std::optional<double> rate;         // open arrivals instead: requests per second
   std::optional<std::int64_t> num_requests;   // default: 10 per request in flight; 512 at a rate
   std::optional<double> shortest;             // lengths from this share of isl and osl on; 0.8
-  std::uint64_t seed = 1;                     // of lengths and arrivals
+  std::optional<std::uint64_t> seed;          // of lengths and arrivals; 1
   std::optional<std::int64_t> token_budget;   // tokens of a step
   std::optional<std::int64_t> poll_interval;  // decode steps between two looks at new requests
   std::optional<std::int64_t> hold_steps;     // prompts wait until every data-parallel rank has one
@@ -171,7 +176,10 @@ struct LoadOptions {
 };
 
 struct EstimateOptions {
-  ModelOptions model;  // with the layout of the worker (aggregated and static modes)
+  // With the layout of the worker, and of pools what they do not say themselves. No parallelism is
+  // tp 1; natively experts of which no width is given are whole on their ranks where that was
+  // measured, else split over them.
+  ModelOptions model;
   // "agg": continuous batching; "disagg": a prefill and a decode pool; "static", "static_ctx",
   // "static_gen": one batch, both phases or one.
   std::string mode = "agg";
@@ -201,7 +209,7 @@ struct SweepOptions {
   WorkloadOptions workload;
   double ttft_ms = 2000;  // targets
   double tpot_ms = 30;
-  std::optional<double> request_latency_ms;  // replaces both targets
+  std::optional<double> request_latency_ms;  // target instead of tpot_ms
   bool strict = false;                       // drop what misses the targets
   std::optional<double> nextn_accepted;
   bool chunked_prefill = false;
@@ -216,7 +224,8 @@ struct SweepOptions {
 };
 
 struct RecommendOptions {
-  SweepOptions search;  // total_gpus is ignored
+  // total_gpus is ignored; an empty database mode is HYBRID.
+  SweepOptions search;
   // Exactly one of the two.
   std::optional<double> request_rate;  // requests per second
   std::optional<double> concurrency;   // requests in flight

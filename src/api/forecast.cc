@@ -241,7 +241,7 @@ Result<infercast::BenchmarkLoad> LoadOf(const LoadOptions& options) {
   infercast::BenchmarkLoad load;
   if (options.concurrency) {
     const double n = *options.concurrency;
-    if (!(n >= 1 && n <= 1e9 && n == std::floor(n))) {
+    if (!(std::abs(n) <= 1e9 && n == std::floor(n))) {
       return internal::Refuse(
           ErrorKind::kInvalidArgument,
           fmt::format("concurrency is {}: expected a whole number of requests in flight", n));
@@ -262,19 +262,21 @@ Result<infercast::BenchmarkLoad> LoadOf(const LoadOptions& options) {
   return load;
 }
 
-void SetPool(const PoolOptions& from, bool is_moe, infercast::PoolSizes& to) {
-  const infercast::ParallelLayout layout = internal::LayoutOf(from.parallelism, is_moe);
-  to.tp = layout.tp;
-  to.pp = layout.pp;
-  to.dp = layout.dp;
-  to.moe_tp = layout.moe_tp;
-  to.moe_ep = layout.moe_ep;
+void SetPool(const PoolOptions& from, infercast::PoolSizes& to) {
+  to.tp = from.parallelism.tp;
+  to.pp = from.parallelism.pp;
+  to.dp = from.parallelism.dp;
+  to.moe_tp = from.parallelism.moe_tp;
+  to.moe_ep = from.parallelism.moe_ep;
   to.batch = from.batch_size;
   to.workers = from.workers;
 }
 
+// What `open` leaves to the estimate, and `notes` tell of what was filled in, is as in the program.
 Result<infercast::EstimateRequest> RequestOf(const EstimateOptions& options,
-                                             infercast::Workbench& bench) {
+                                             infercast::Workbench& bench,
+                                             infercast::OpenChoices& open,
+                                             std::vector<std::string>& notes) {
   const ModelOptions& model = options.model;
   infercast::EstimateRequest request;
   API_ASSIGN(request.mode, internal::ParseName<infercast::EstimateMode>(options.mode));
@@ -282,29 +284,34 @@ Result<infercast::EstimateRequest> RequestOf(const EstimateOptions& options,
     return internal::Refuse(ErrorKind::kInvalidArgument,
                             "mode 'afd' is searched (Sweep), not estimated point by point");
   }
-  API_ASSIGN(const infercast::SystemsCatalog::OpenRequest open,
+  API_ASSIGN(const infercast::SystemsCatalog::OpenRequest data,
              internal::OpenRequestOf(model.data));
   request.model = model.model;
-  request.system = open.system;
+  request.system = data.system;
   request.decode_system = Given(options.decode_system);
-  request.backend = open.backend;
-  request.version = open.version;
-  request.database_mode = open.mode;
-  request.policy = open.policy;
-  request.behaviour = open.behaviour;
-  request.allow_unlisted_versions = open.allow_unlisted;
+  request.backend = data.backend;
+  request.version = data.version;
+  request.database_mode = data.mode;
+  request.policy = data.policy;
+  request.behaviour = data.behaviour;
+  request.allow_unlisted_versions = data.allow_unlisted;
   request.workload = WorkloadOf(options.workload);
   API_ASSIGN(const auto config, bench.Model(model.model));
-  request.layout = internal::LayoutOf(model.parallelism, config->IsMoe());
+  const bool native = data.behaviour == infercast::Behaviour::kNative;
+  request.layout = internal::LayoutOf(model.parallelism, config->IsMoe() && !native);
   request.batch = options.batch_size;
   request.ctx_tokens = options.ctx_tokens;
   request.stride = options.stride;
   request.bounds = options.bounds;
   if (request.mode == infercast::EstimateMode::kDisagg) {
-    SetPool(options.prefill, config->IsMoe(), request.prefill);
-    SetPool(options.decode, config->IsMoe(), request.decode);
-    request.layout = infercast::ParallelLayout{};
+    SetPool(options.prefill, request.prefill);
+    SetPool(options.decode, request.decode);
+    infercast::FillPools(request, notes);
   }
+  const auto no_experts = [](const auto& sizes) { return !sizes.moe_tp && !sizes.moe_ep; };
+  open.experts = native && no_experts(request.layout) && no_experts(request.prefill) &&
+                 no_experts(request.decode);
+  open.estimates = native && model.data.mode.empty();
   API_ASSIGN(request.quant, internal::FormatsOf(model.formats));
   request.nextn = model.nextn;
   request.nextn_accepted = options.nextn_accepted;
@@ -394,12 +401,11 @@ Result<Forecast> Estimate(const EstimateOptions& options) {
   return Guarded<Forecast>([&]() -> Result<Forecast> {
     API_ASSIGN(const internal::Surroundings around, internal::OpenSurroundings(options.model.data));
     infercast::Workbench bench(around.systems, around.checkpoints);
-    API_ASSIGN(const infercast::EstimateRequest given, RequestOf(options, bench));
+    infercast::OpenChoices open;
+    std::vector<std::string> notes;
+    API_ASSIGN(const infercast::EstimateRequest given, RequestOf(options, bench, open, notes));
     API_ASSIGN(const infercast::ScoredBy score, ScoreOf(options.score, given.behaviour));
     API_ASSIGN(const infercast::BenchmarkLoad load, LoadOf(options.load));
-    infercast::OpenChoices open;
-    open.estimates =
-        given.behaviour == infercast::Behaviour::kNative && options.model.data.mode.empty();
     API_ASSIGN(const infercast::ChosenEstimate chosen,
                infercast::EstimateWithChoices(given, open, bench));
     const infercast::EstimateRequest& request = chosen.request;
@@ -425,7 +431,8 @@ Result<Forecast> Estimate(const EstimateOptions& options) {
         cost.count = phase.bounds[i].count;
       }
     }
-    out.notes = chosen.notes;
+    out.notes = std::move(notes);
+    out.notes.insert(out.notes.end(), chosen.notes.begin(), chosen.notes.end());
     out.notes.insert(out.notes.end(), scored.notes.begin(), scored.notes.end());
     for (const std::string& note : estimate.notes) out.notes.push_back(note);
     if (estimate.kv_warning) out.notes.push_back(*estimate.kv_warning);
@@ -457,7 +464,10 @@ Result<SearchResult> Recommend(const RecommendOptions& options) {
     API_ASSIGN(const internal::Surroundings around,
                internal::OpenSurroundings(options.search.model.data));
     infercast::Workbench bench(around.systems, around.checkpoints);
-    API_ASSIGN(const infercast::RunRequest request, RequestOf(options.search));
+    SweepOptions search = options.search;
+    // A load is planned before everything is measured: estimates are welcome.
+    if (search.model.data.mode.empty()) search.model.data.mode = "HYBRID";
+    API_ASSIGN(const infercast::RunRequest request, RequestOf(search));
     const infercast::LoadTarget load{options.request_rate, options.concurrency, options.max_gpus};
     const bool nextn_given = options.search.model.nextn != 0;
     API_ASSIGN(const infercast::ExperimentsResult found,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -161,7 +162,8 @@ std::string FiguresText(const EstimateAnswer& answer) {
   const EstimateFigures &f = answer.scored->figures, &formula = answer.scored->formula;
   std::string text;
   if (answer.scored->closed_loop) {
-    text += fmt::format("  {:<21} {:>12} {:>12}\n", "", "closed loop", "formula");
+    const bool closed = answer.load == nullptr || answer.load->run.load.concurrency > 0;
+    text += fmt::format("  {:<21} {:>12} {:>12}\n", "", closed ? "closed loop" : "run", "formula");
   }
   // "name  answer  (formula)  unit  more"
   const auto line = [&](const char* name, double EstimateFigures::* figure, int decimals,
@@ -321,12 +323,14 @@ std::string EstimateJson(const EstimateAnswer& answer, const EstimateDetail& det
 
 std::string EstimateCsv(const EstimateAnswer& answer) {
   const PointEstimate& point = *answer.point;
-  const ResultContext context = ContextOf(*answer.request, point);
+  ResultContext context = ContextOf(*answer.request, point);
   if (point.static_row) return CsvOf(TableOf(*point.static_row, context));
   TaskRow scored = *point.row;
-  if (answer.scored->closed_loop) {
-    scored.score =
-        ScoreOf(answer.load->run.forecast, answer.load->run.load.osl, answer.scored->formula.gpus);
+  if (answer.load != nullptr) {
+    const ServingRun& run = answer.load->run;
+    scored.score = ScoreOf(run.forecast, run.load.osl, answer.scored->formula.gpus);
+    scored.run = std::make_shared<const ServingRun>(run);
+    context.runs_beside = !answer.scored->closed_loop;
   }
   const ResultRow row{&scored, nullptr, 0, &context};
   return CsvOf(TableOf({&row, 1}, context));

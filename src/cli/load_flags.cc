@@ -37,7 +37,12 @@ void BenchmarkLoadFlags::Declare(CLI::App& command) {
       .add_option("--shortest", load.shortest,
                   "Lengths are uniform from this share of --isl and --osl on (default: 0.8)")
       ->group(group);
-  command.add_option("--seed", load.seed, "Seed of lengths and arrivals")->group(group);
+  command.add_option("--seed", load.seed, "Seed of lengths and arrivals (default: 1)")
+      ->group(group)
+      // As a number without a sign it would be read as another one.
+      ->check([](const std::string& text) {
+        return text.starts_with('-') ? "expected 0 or more, got " + text : std::string();
+      });
   command
       .add_option("--token-budget", load.token_budget, "Tokens of a step (default: the backend's)")
       ->group(group);

@@ -6,9 +6,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <sstream>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/files.h"
+#include "base/near_names.h"
 #include "cli/interrupt.h"
 #include "cli/named_option.h"
 #include "report/csv.h"
@@ -45,6 +48,26 @@ std::string RunFileOf(const ExperimentsResult& result, const SearchReportOptions
     for (std::string line; std::getline(fields, line);) text += "  " + line + "\n";
   }
   return text;
+}
+
+// The experiments' notes. Where there are several, each says whose it is; a text that several have
+// stands once.
+void AddNotes(const std::vector<ExperimentOutcome>& outcomes, std::vector<std::string>& notes) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> owners;
+  for (const ExperimentOutcome& o : outcomes) {
+    for (const std::string& note : o.table.notes) {
+      auto at = std::ranges::find(owners, note, [](const auto& owner) { return owner.first; });
+      if (at == owners.end()) at = owners.insert(owners.end(), {note, {}});
+      if (std::ranges::find(at->second, o.name) == at->second.end()) at->second.push_back(o.name);
+    }
+  }
+  for (const auto& [note, names] : owners) {
+    const bool all = names.size() == outcomes.size() && names.size() > 2;
+    const std::string whose = outcomes.size() < 2 ? ""
+                              : all               ? "all experiments: "
+                                                  : JoinNames(names) + ": ";
+    if (std::ranges::find(notes, note) == notes.end()) notes.push_back(whose + note);
+  }
 }
 
 // One folder per experiment with its best configurations, its front and its resolved task.
@@ -129,13 +152,7 @@ Result<int> PrintSearch(const ExperimentsResult& result, SearchReportOptions opt
   const bool compares = ComparesSystems(result) || !prices.empty();
   options.inclusive_tpot = flags.inclusive_tpot;
   options.behaviour = context.behaviour;
-  for (const ExperimentOutcome& o : result.outcomes) {
-    for (const std::string& note : o.table.notes) {
-      if (std::find(options.notes.begin(), options.notes.end(), note) == options.notes.end()) {
-        options.notes.push_back(note);
-      }
-    }
-  }
+  AddNotes(result.outcomes, options.notes);
   for (const std::string& note : options.notes) context.Note("note: " + note);
   if (context.json) {
     context.Print(SearchJson(result, options, rows));

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "serving/replica_forecast.h"
+
 namespace infercast {
 
 namespace {
@@ -149,7 +151,20 @@ constexpr ResultColumn kHeadline[] = {
 constexpr ResultColumn kScoreColumns[] = {
     {{"scored_by", "scored_by", "", ""},
      [](const ResultRow& r) -> Cell {
-       return std::string(r.row->score ? "closed_loop" : "formula");
+       const bool by_run = r.row->score && !r.context->runs_beside;
+       return std::string(by_run ? "closed_loop" : "formula");
+     },
+     When::kScored},
+    {{"closed_loop_concurrency", "closed_loop_concurrency", "", ""},
+     [](const ResultRow& r) -> Cell {
+       if (!r.row->run || r.row->run->load.concurrency < 1) return std::monostate{};
+       return r.row->run->load.concurrency;
+     },
+     When::kScored},
+    {{"closed_loop_rate", "closed_loop_rate", "1/s", ""},
+     [](const ResultRow& r) -> Cell {
+       if (!r.row->run || !(r.row->run->load.rate > 0)) return std::monostate{};
+       return r.row->run->load.rate;
      },
      When::kScored},
     {{"closed_loop_ttft", "closed_loop_ttft_ms", "ms", ""}, IC_RUN(s.ttft), When::kScored},

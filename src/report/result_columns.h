@@ -30,6 +30,7 @@ struct ResultContext {
   // Time per output token over all tokens, (ttft + tpot * (osl - 1)) / osl, instead of those after
   // the first.
   bool inclusive_tpot = false;
+  bool runs_beside = false;  // runs only stand beside rows that the formula answers
   DatabaseMode database_mode = DatabaseMode::kSilicon;
   Behaviour behaviour = Behaviour::kNative;
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "search/row_runner.h"
@@ -11,6 +12,9 @@
 namespace infercast {
 
 namespace {
+
+// Of the time over which requests arrive: what late ones wait where the queue grows, at least.
+constexpr double kGrowingQueue = 0.02;
 
 // Tokens that a request gains by a decode step.
 double ProgressOf(const EstimateRequest& request, const Worker& worker) {
@@ -47,7 +51,7 @@ Result<ServingRun> RunOf(const EstimateRequest& request, const PointEstimate& po
                              ProgressOf(request, worker));
   load.requests = asked.requests.value_or(0);
   load.shortest = asked.shortest.value_or(load.shortest);
-  load.seed = asked.seed;
+  load.seed = asked.seed.value_or(load.seed);
   load.rate = asked.rate.value_or(0);
 
   const std::int64_t in_flight = std::max<std::int64_t>(load.concurrency, 1);
@@ -79,6 +83,45 @@ Result<ServingRun> RunOf(const EstimateRequest& request, const PointEstimate& po
   return simulator.Record(policy, corrections, load);
 }
 
+// What was given, before anything stands for what was not.
+Status CheckGiven(const BenchmarkLoad& load) {
+  const auto positive = [](const std::optional<std::int64_t>& value, const char* what) -> Status {
+    if (!value || *value >= 1) return {};
+    return Fail(ErrorKind::kInvalidArgument,
+                fmt::format("{} is {}: expected 1 or more", what, *value));
+  };
+  IC_RETURN_IF_ERROR(positive(load.concurrency, "concurrency"));
+  IC_RETURN_IF_ERROR(positive(load.requests, "number of requests"));
+  if (load.rate && !(std::isfinite(*load.rate) && *load.rate > 0)) {
+    return Fail(
+        ErrorKind::kInvalidArgument,
+        fmt::format("request rate is {}: expected requests per second above 0", *load.rate));
+  }
+  if (load.concurrency && load.rate) {
+    return Fail(ErrorKind::kInvalidArgument,
+                "give either a concurrency or a request rate, not both");
+  }
+  return {};
+}
+
+// Open arrivals that outrun the deployment queue the longer, the later they come. Most of the time
+// to first token is then the queue's, and says more of the length of the run than of the
+// deployment.
+std::optional<std::string> Overload(const ServingRun& run) {
+  const ServingForecast& f = run.forecast;
+  if (!(run.load.rate > f.requests_per_s)) return std::nullopt;
+  const double unqueued = f.ttft.mean - f.parts.queue;
+  const double arrivals_ms = static_cast<double>(f.requests) / run.load.rate * 1000;
+  if (f.parts.queue < unqueued || f.ttft.p90 - unqueued < kGrowingQueue * arrivals_ms) {
+    return std::nullopt;
+  }
+  return fmt::format(
+      "cannot keep up with {:g} requests/s ({:.3g} were served): the time to first token grows "
+      "with "
+      "the length of the run",
+      run.load.rate, f.requests_per_s);
+}
+
 // The same figures as the run has them.
 EstimateFigures RunFigures(const EstimateFigures& formula, const ServingRun& run) {
   EstimateFigures f = formula;
@@ -100,7 +143,7 @@ EstimateFigures RunFigures(const EstimateFigures& formula, const ServingRun& run
 }  // namespace
 
 bool BenchmarkLoad::given() const {
-  return concurrency || rate || requests || shortest || token_budget || poll_interval ||
+  return concurrency || rate || requests || shortest || seed || token_budget || poll_interval ||
          hold_steps || max_requests || !corrections.empty() || bare || recipe;
 }
 
@@ -139,6 +182,17 @@ Result<ScoredEstimate> ScoreEstimate(const EstimateRequest& request, const Point
     return out;
   }
   if (!wanted && !by_run) return out;
+  IC_RETURN_IF_ERROR(CheckGiven(load));
+  // A run without its encoder would be that of another load.
+  if (!point.row || !CanBeRun(*point.row)) {
+    const std::string why = "the benchmark run in virtual time has no image encoder";
+    if (wanted) {
+      return Fail(ErrorKind::kInvalidArgument,
+                  "a load (concurrency, rate ...) goes with text alone: " + why);
+    }
+    out.notes.push_back("scored by the formula: " + why);
+    return out;
+  }
   Result<ServingRun> run = RunOf(request, point, load, out.notes);
   if (!run) {
     // An error only where a run was asked for.
@@ -148,12 +202,8 @@ Result<ScoredEstimate> ScoreEstimate(const EstimateRequest& request, const Point
     return out;
   }
   out.run = *std::move(run);
+  if (std::optional<std::string> note = Overload(*out.run)) out.notes.push_back(*std::move(note));
   if (!by_run) return out;
-  if (!point.row || !CanBeRun(*point.row)) {
-    out.notes.emplace_back(
-        "scored by the formula: the benchmark run in virtual time has no image encoder");
-    return out;
-  }
   out.closed_loop = true;
   out.figures = RunFigures(out.formula, *out.run);
   return out;

@@ -22,7 +22,7 @@ struct BenchmarkLoad {
   std::optional<double> rate;            // > 0: open arrivals instead, requests per second
   std::optional<std::int64_t> requests;  // of the run
   std::optional<double> shortest;        // lengths from this share of the nominal one on
-  std::uint64_t seed = 1;
+  std::optional<std::uint64_t> seed;     // of lengths and arrivals; absent: 1
   std::optional<std::int64_t> token_budget, poll_interval, hold_steps, max_requests;
   std::vector<std::string> corrections;  // name=value
   bool bare = false;                     // no corrections but those
@@ -51,8 +51,9 @@ struct ScoredEstimate {
 };
 
 // A run is made for kClosedLoop, as far as the deployment can be run (a note tells why not), and
-// wherever a load is given (`wanted`: as if one were); by the formula it stands beside. With a load
-// given: kInvalidArgument in modes without one, and the errors of the run.
+// wherever a load is given (`wanted`: as if one were); by the formula it stands beside. A note says
+// so where open arrivals outrun the deployment. With a load given: kInvalidArgument in modes and
+// for deployments without a run and for a load out of range, and the errors of the run.
 Result<ScoredEstimate> ScoreEstimate(const EstimateRequest& request, const PointEstimate& point,
                                      const BenchmarkLoad& load, ScoredBy score,
                                      bool wanted = false);

@@ -109,6 +109,20 @@ Result<ChosenEstimate> SmallestAnswer(const EstimateRequest& request, Experts ex
   return std::unexpected(too_large ? FitsNowhere(request) : *first);
 }
 
+// One pool has the width of its experts, the other none.
+Status CheckPoolExperts(const EstimateRequest& request) {
+  const auto given = [&](const PoolSizes& own) {
+    return request.layout.moe_tp || request.layout.moe_ep || own.moe_tp || own.moe_ep;
+  };
+  const bool prefill = given(request.prefill), decode = given(request.decode);
+  if (prefill == decode) return {};
+  const std::string role = prefill ? "decode" : "prefill";
+  return Fail(ErrorKind::kInvalidArgument,
+              fmt::format("the {0} workers have no expert width, though the {1} workers have: give "
+                          "{0}_moe_ep_size or {0}_moe_tp_size (--{2}-ep, --{2}-etp)",
+                          role, prefill ? "prefill" : "decode", role.substr(0, 1)));
+}
+
 Result<ChosenEstimate> Answer(const EstimateRequest& request, bool layout_open, Experts experts,
                               Workbench& bench) {
   return layout_open ? SmallestAnswer(request, experts, bench)
@@ -118,15 +132,15 @@ Result<ChosenEstimate> Answer(const EstimateRequest& request, bool layout_open, 
 }  // namespace
 
 void FillPools(EstimateRequest& request, std::vector<std::string>& notes) {
-  const auto fill = [&](std::optional<std::int64_t>& value, std::int64_t plain, const char* flag) {
+  const auto fill = [&](std::optional<std::int64_t>& value, std::int64_t plain, const char* what) {
     if (value) return;
     value = plain;
-    notes.push_back(fmt::format("no {} given: {}", flag, plain));
+    notes.push_back(fmt::format("no {} given: {}", what, plain));
   };
-  fill(request.prefill.batch, 1, "--prefill-batch-size");
-  fill(request.prefill.workers, 1, "--prefill-num-workers");
-  fill(request.decode.batch, request.batch, "--decode-batch-size");
-  fill(request.decode.workers, 1, "--decode-num-workers");
+  fill(request.prefill.batch, 1, "batch size of prefill workers");
+  fill(request.prefill.workers, 1, "number of prefill workers");
+  fill(request.decode.batch, request.batch, "batch size of decode workers");
+  fill(request.decode.workers, 1, "number of decode workers");
 }
 
 Result<ChosenEstimate> EstimateWithChoices(const EstimateRequest& request, const OpenChoices& open,
@@ -135,6 +149,8 @@ Result<ChosenEstimate> EstimateWithChoices(const EstimateRequest& request, const
   Experts experts = Experts::kAsGiven;
   if (model->IsMoe() && (open.experts || open.layout)) {
     experts = model->num_experts > 0 ? Experts::kOpen : Experts::kNone;
+  } else if (model->IsMoe() && request.mode == EstimateMode::kDisagg) {
+    IC_RETURN_IF_ERROR(CheckPoolExperts(request));
   }
   Result<ChosenEstimate> measured = Answer(request, open.layout, experts, bench);
   if (measured || !open.estimates || request.database_mode != DatabaseMode::kSilicon) {

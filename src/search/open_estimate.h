@@ -38,7 +38,8 @@ struct ChosenEstimate {
 Result<ChosenEstimate> EstimateWithChoices(const EstimateRequest& request, const OpenChoices& open,
                                            Workbench& bench);
 
-// A pool whose batch or number of workers is absent gets the plainest ones; `notes` says so.
+// A pool whose batch or number of workers is absent: a prefill batch of 1, a decode batch as the
+// request's, one worker each; `notes` says so.
 void FillPools(EstimateRequest& request, std::vector<std::string>& notes);
 
 }  // namespace infercast

@@ -1,5 +1,7 @@
 #include "serving/correction_settings.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 
 namespace infercast {
@@ -9,11 +11,16 @@ Result<CorrectionSettings> ParseCorrections(const std::vector<std::string>& text
   for (const std::string& text : texts) {
     const std::size_t at = text.find('=');
     const std::string name = text.substr(0, at);
-    double value = -1;
-    if (at != std::string::npos) {
+    double value = 0;
+    bool read = at != std::string::npos && at > 0;
+    if (read) {
       const char *begin = text.data() + at + 1, *end = text.data() + text.size();
       const auto [stop, error] = std::from_chars(begin, end, value);
-      if (error != std::errc() || stop != end) value = -1;
+      read = error == std::errc() && stop == end;
+    }
+    if (!read) {
+      return Fail(ErrorKind::kInvalidArgument,
+                  fmt::format("correction: expected name=value, got '{}'", text));
     }
     ServingCorrections probe;
     IC_RETURN_IF_ERROR(SetCorrection(probe, name, value));

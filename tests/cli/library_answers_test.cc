@@ -132,11 +132,10 @@ class LibraryAnswers : public ::testing::Test {
     if (!testing::SystemsRoot()) GTEST_SKIP() << "no measured data package";
   }
   static json Told(const std::function<void(CLI::App&, CliContext&)>& add, const char* command,
-                   const std::vector<const char*>& more) {
-    std::vector<const char*> arguments = {command,    "--model",  "Qwen/Qwen3-30B-A3B",
-                                          "--system", "h200_sxm", "--backend",
-                                          "sglang",   "--isl",    "3000",
-                                          "--osl",    "300",      "--json"};
+                   const std::vector<const char*>& more, const char* model = "Qwen/Qwen3-30B-A3B") {
+    std::vector<const char*> arguments = {command,    "--model",   model,    "--system",
+                                          "h200_sxm", "--backend", "sglang", "--isl",
+                                          "3000",     "--osl",     "300",    "--json"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const testing::Outcome outcome = testing::RunCommand(std::move(arguments), add);
     EXPECT_EQ(outcome.exit_code, kExitAnswer) << outcome.err;
@@ -211,6 +210,7 @@ TEST_F(LibraryAnswers, AggregatedEstimates) {
 TEST_F(LibraryAnswers, DisaggregatedEstimates) {
   v1::EstimateOptions options = Aggregated();
   options.mode = "disagg";
+  options.prefill.parallelism.tp = 1;
   options.prefill.parallelism.moe_ep = 1;
   options.prefill.workers = 2;
   options.decode.parallelism.tp = 2;
@@ -225,6 +225,70 @@ TEST_F(LibraryAnswers, DisaggregatedEstimates) {
   SameEstimate(told, Answer(options));
 }
 
+TEST_F(LibraryAnswers, PoolsFollowTheSharedSizes) {
+  v1::EstimateOptions options = Aggregated();
+  options.mode = "disagg";
+  SameEstimate(Told(AddEstimateCommand, "estimate",
+                    {"--estimate-mode", "disagg", "--tp", "2", "--ep", "2", "--bs", "24"}),
+               Answer(options));
+  const v1::Forecast answer = Answer(options);
+  EXPECT_EQ(answer.workers[0].parallelism.tp, 2);
+  EXPECT_EQ(answer.workers[0].batch_size, 1);
+  EXPECT_EQ(answer.workers[1].batch_size, 24);
+  EXPECT_THAT(answer.notes, ::testing::Contains("no number of decode workers given: 1"));
+  // Where one pool has a width of its experts the other needs one.
+  options.model.parallelism.moe_ep.reset();
+  const v1::Forecast open = Answer(options);
+  EXPECT_EQ(open.workers[1].parallelism.moe_ep, 2);
+  options.prefill.parallelism.moe_ep = 2;
+  const v1::Result<v1::Forecast> half = v1::Estimate(options);
+  ASSERT_FALSE(half);
+  EXPECT_THAT(half.error().message, ::testing::HasSubstr("decode workers have no expert width"));
+}
+
+TEST_F(LibraryAnswers, ImagesAreNoBenchmarkOfTheirText) {
+  v1::EstimateOptions options;
+  options.model.model = "Qwen/Qwen3-VL-8B-Instruct";
+  options.model.data.system = "h200_sxm";
+  options.workload.image_height = options.workload.image_width = 512;
+  options.batch_size = 8;
+  const v1::Forecast answer = Answer(options);
+  EXPECT_EQ(answer.scored_by, "formula");
+  EXPECT_FALSE(answer.serving);
+  EXPECT_THAT(answer.notes, ::testing::Contains(::testing::HasSubstr("no image encoder")));
+  options.load.concurrency = 2;
+  const v1::Result<v1::Forecast> loaded = v1::Estimate(options);
+  ASSERT_FALSE(loaded);
+  EXPECT_EQ(loaded.error().kind, v1::ErrorKind::kInvalidArgument);
+}
+
+// Its experts were measured nowhere: a load is planned with estimates.
+TEST_F(LibraryAnswers, RecommendationsOfWhatIsNotMeasured) {
+  const char* name = "stepfun-ai/Step-3.7-Flash";
+  v1::RecommendOptions load;
+  load.search.model = Model();
+  load.search.model.model = name;
+  load.search.workload = {.isl = 3000, .osl = 300};
+  load.search.score = "formula";
+  load.request_rate = 12;
+  const v1::Result<v1::SearchResult> found = v1::Recommend(load);
+  ASSERT_TRUE(found) << found.error().message;
+  const json told =
+      Told(AddRecommendCommand, "recommend", {"--request-rate", "12", "--score", "formula"}, name);
+  EXPECT_EQ(told["chosen"], found->chosen);
+  ASSERT_EQ(told["experiments"].size(), found->experiments.size());
+  for (std::size_t e = 0; e < found->experiments.size(); ++e) {
+    const v1::SearchExperiment& mine = found->experiments[e];
+    EXPECT_EQ(told["experiments"][e]["best_value"], mine.best_value);
+    const json& row = told["experiments"][e]["best"][0];
+    EXPECT_EQ(row["database_mode"], "HYBRID");
+    EXPECT_EQ(row["total_gpus_needed"], *mine.best.front().total_gpus);
+    EXPECT_EQ(row["ttft_ms"], mine.best.front().ttft_ms);
+  }
+  load.search.model.data.mode = "SILICON";
+  EXPECT_FALSE(v1::Recommend(load));
+}
+
 TEST_F(LibraryAnswers, Searches) {
   v1::SweepOptions options;
   options.model = Model();
@@ -232,7 +296,12 @@ TEST_F(LibraryAnswers, Searches) {
   options.total_gpus = 8;
   const v1::Result<v1::SearchResult> found = v1::Sweep(options);
   ASSERT_TRUE(found) << found.error().message;
-  SameSearch(Told(AddSweepCommand, "sweep", {"--gpus", "8"}), *found);
+  const json told = Told(AddSweepCommand, "sweep", {"--gpus", "8"});
+  SameSearch(told, *found);
+  // Notes say whose they are.
+  for (const json& note : told["notes"]) {
+    EXPECT_THAT(note.get<std::string>(), ::testing::MatchesRegex("(agg|disagg|agg, disagg): .*"));
+  }
   EXPECT_EQ(found->Best().best.front().scored_by, "closed_loop");
 
   v1::RecommendOptions load;

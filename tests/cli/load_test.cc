@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <stdexcept>
+#include <string>
 
 #include "cli/estimate_command.h"
 #include "cli/run_command.h"
@@ -150,12 +153,71 @@ TEST_F(Load, ConcurrencyAndRateSayWhatIsSent) {
   EXPECT_EQ(open["rate"], 0.01);
   EXPECT_EQ(open["requests"], 30);
   EXPECT_EQ(open["corrections"]["context_scale"], 1.0);
-  EXPECT_NE(Ask({"--tp", "2", "--rate", "1", "--concurrency", "2"}).exit_code, kExitAnswer);
-  EXPECT_NE(Ask({"--tp", "2", "--rate", "-1"}).exit_code, kExitAnswer);
+  EXPECT_EQ(Ask({"--tp", "2", "--rate", "0.01", "--num-requests", "30"}).err, "");
+  EXPECT_THAT(Ask({"--tp", "2", "--rate", "0.01", "--num-requests", "30"}).out,
+              HasSubstr("  run      formula"));
+  const auto says = [&](std::vector<const char*> more) {
+    more.insert(more.begin(), {"--tp", "2"});
+    const Outcome outcome = Ask(more);
+    EXPECT_NE(outcome.exit_code, kExitAnswer);
+    return outcome.err;
+  };
+  EXPECT_THAT(says({"--rate", "1", "--concurrency", "2"}), HasSubstr("not both"));
+  EXPECT_THAT(says({"--rate", "-1"}), HasSubstr("request rate is -1"));
+  // What is out of range is told before what stands for nothing.
+  EXPECT_THAT(says({"--rate", "0"}), HasSubstr("request rate is 0"));
+  EXPECT_THAT(says({"--concurrency", "0"}), HasSubstr("concurrency is 0"));
+  EXPECT_THAT(says({"--num-requests", "0"}), HasSubstr("number of requests is 0"));
+  EXPECT_THAT(says({"--seed", "-3"}), HasSubstr("expected 0 or more, got -3"));
+  EXPECT_EQ(Ask({"--tp", "2", "--estimate-mode", "static", "--seed", "4"}).exit_code, kExitUsage);
   EXPECT_EQ(Ask({"--tp", "2", "--estimate-mode", "static", "--rate", "1"}).exit_code, kExitUsage);
 }
 
+TEST_F(Load, ArrivalsBeyondTheCapacityAreTold) {
+  const auto note = HasSubstr("cannot keep up with 2000 requests/s");
+  const Outcome many = Ask(
+      {"--tp", "2", "--rate", "2000", "--num-requests", "2000", "--json", "--max-num-seqs", "4"});
+  EXPECT_THAT(json::parse(many.out)["notes"].dump(), note);
+  const Outcome few = Ask({"--tp", "2", "--rate", "2000", "--num-requests", "10", "--json"});
+  EXPECT_THAT(json::parse(few.out)["notes"].dump(), Not(note));
+}
+
+// As in JSON: columns of the run are there wherever there is one, whatever answers.
+TEST_F(Load, TablesHaveTheRun) {
+  const auto cells = [&](std::vector<const char*> more) {
+    more.insert(more.begin(), {"--tp", "2", "--bs", "16", "--csv"});
+    const std::string text = Ask(more).out;
+    std::map<std::string, std::string> row;
+    std::istringstream lines(text);
+    std::string names, values;
+    std::getline(lines, names);
+    std::getline(lines, values);
+    std::istringstream name(names), value(values);
+    for (std::string n, v; std::getline(name, n, ',') && std::getline(value, v, ',');) row[n] = v;
+    return row;
+  };
+  const auto own = cells({});
+  EXPECT_EQ(own.at("scored_by"), "closed_loop");
+  EXPECT_EQ(own.at("closed_loop_concurrency"), "16");
+  const auto few = cells({"--concurrency", "4"});
+  EXPECT_EQ(few.at("concurrency"), "16");
+  EXPECT_EQ(few.at("closed_loop_concurrency"), "4");
+  EXPECT_EQ(few.at("closed_loop_rate"), "");
+  const auto open = cells({"--rate", "2.5", "--num-requests", "50"});
+  EXPECT_EQ(open.at("closed_loop_concurrency"), "");
+  EXPECT_EQ(open.at("closed_loop_rate"), "2.5");
+  const auto beside = cells({"--concurrency", "4", "--score", "formula"});
+  EXPECT_EQ(beside.at("scored_by"), "formula");
+  EXPECT_EQ(beside.at("closed_loop_concurrency"), "4");
+  EXPECT_EQ(beside.at("closed_loop_ttft"), few.at("closed_loop_ttft"));
+  EXPECT_FALSE(cells({"--score", "formula"}).contains("closed_loop_ttft"));
+}
+
 TEST_F(Load, FlagsOfTheSchedulerAndCorrectionsTakeEffect) {
+  for (const char* text : {"context_scale", "context_scale=+2", "=2"}) {
+    EXPECT_THAT(Ask({"--tp", "2", "--correction", text}).err,
+                HasSubstr(std::string("expected name=value, got '") + text + "'"));
+  }
   const json plain = Serving({}), same = Serving({"--seed", "1"});
   EXPECT_EQ(plain["ttft_ms"], same["ttft_ms"]);
   EXPECT_NE(plain["ttft_ms"], Serving({"--seed", "2"})["ttft_ms"]);

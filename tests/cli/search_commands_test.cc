@@ -196,6 +196,12 @@ TEST_F(SearchCommands, WithoutAClusterOneReplicaIsJudged) {
   EXPECT_THAT(reference.err, HasSubstr("--target-request-rate"));
 }
 
+TEST_F(SearchCommands, ATargetForTheLatencyLeavesThatOfTheFirstToken) {
+  const Outcome outcome = Sweep({"--gpus", "4", "--request-latency", "9000", "--ttft", "700"});
+  ASSERT_EQ(outcome.exit_code, kExitAnswer) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("TTFT <= 700 ms, request latency <= 9000 ms"));
+}
+
 TEST_F(SearchCommands, WhatMissesTheTargetIsToldWithTheNearest) {
   const Outcome slow = Sweep({"--gpus", "4", "--tpot", "0.001", "--serving-mode", "agg"});
   EXPECT_EQ(slow.exit_code, kExitNoFeasibleConfig);

@@ -41,7 +41,9 @@ def estimate(
     score: "closed-loop" (the default but for behaviour "reference") or "formula": no run, in a fraction of the time.
     concurrency, rate: the load of the run: requests in flight (default: as many as the batches hold), or arrivals per second.
     database_mode: "SILICON" (measurements alone), "HYBRID", "EMPIRICAL" or "SOL"; None: what was not measured is estimated, with a note.
-    settings: any of infercast.option_names(); of pools prefill_tp_size, prefill_batch_size, prefill_num_workers and so on.
+    tp_size and so on: the layout of a worker, tensor parallelism 1 where nothing is given (the program takes the smallest that fits).
+    settings: any of infercast.option_names(); of pools prefill_tp_size, prefill_batch_size, prefill_num_workers and so on, by default
+    the layout above, one worker each, a prefill batch of 1 and a decode batch of batch_size.
 
     Raises DoesNotFitError, UnknownNameError, InvalidArgumentError, NotMeasuredError and others of infercast.errors.
     """
@@ -134,13 +136,13 @@ def recommend(
     tpot: float = 30.0,
     top_n: int = 5,
     score: str | None = None,
-    database_mode: str = "SILICON",
+    database_mode: str | None = None,
     behaviour: str = "native",
     **settings,
 ) -> SearchResult:
     """The fewest GPUs that carry a load: exactly one of request_rate (requests per second) and concurrency (requests in flight).
 
-    The other arguments are those of sweep().
+    database_mode: None is "HYBRID": what was not measured is estimated. The other arguments are those of sweep().
     """
     return _core.recommend(
         model=model,
