@@ -62,7 +62,9 @@ typedef enum infercast_status {
   INFERCAST_USAGE = 24,
   INFERCAST_NETWORK = 25,
   INFERCAST_INTERRUPTED = 26,
-  INFERCAST_INTERNAL = 27
+  INFERCAST_INTERNAL = 27,
+  /* Never returned: a status of a newer library is a valid value of this type, too. */
+  INFERCAST_STATUS_LARGEST = 0x7fffffff
 } infercast_status;
 
 /* "0.1.0" */
