@@ -1,8 +1,6 @@
 #include "serving/deployment.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
+#include <utility>
 
 #include "memory/cache_layout.h"
 #include "tables/lane_order.h"
@@ -71,47 +69,6 @@ Result<std::shared_ptr<const Worker>> Deployment::MakeWorker(BuildOptions option
 Result<std::shared_ptr<const Worker>> Deployment::MakeWorker(const ParallelLayout& layout) const {
   IC_ASSIGN(ModelPlan plan, Plan(layout));
   return Worker::Create(std::move(plan), *database_, lanes_);
-}
-
-Result<ParallelLayout> SmallestFittingLayout(const Deployment& deployment, const Workload& workload,
-                                             std::int64_t batch, std::int64_t ctx_tokens,
-                                             const EvaluationOptions& options) {
-  const bool moe = deployment.model().IsMoe();
-  std::optional<Error> last;
-  bool fitted_nowhere = false;
-  for (std::int64_t tp = 1; tp <= 2 * deployment.database().system().num_gpus_per_node && tp <= 16;
-       tp *= 2) {
-    ParallelLayout layout;
-    layout.tp = tp;
-    if (moe) {
-      layout.moe_tp = 1;
-      layout.moe_ep = tp;
-    }
-    Result<std::shared_ptr<const Worker>> worker = deployment.MakeWorker(layout);
-    if (!worker) {
-      last = worker.error();
-      continue;
-    }
-    const Result<AggregatedRow> row =
-        EvaluateAggregated(**worker, workload, batch, ctx_tokens, options);
-    if (!row) {
-      last = row.error();
-      continue;
-    }
-    if (row->verdict.fits()) return layout;
-    fitted_nowhere = true;
-  }
-  if (fitted_nowhere || !last) {
-    return Fail(ErrorKind::kDoesNotFit,
-                fmt::format("{} with {} requests of {} + {} tokens does not fit on one worker of "
-                            "up to {} GPUs of {}; lower --batch-size or give --tp-size and "
-                            "--pp-size",
-                            deployment.model().name, batch, workload.isl, workload.osl,
-                            std::min<std::int64_t>(
-                                2 * deployment.database().system().num_gpus_per_node, 16),
-                            deployment.request().system));
-  }
-  return std::unexpected(*last);
 }
 
 }  // namespace infercast

@@ -67,11 +67,4 @@ class Deployment {
   AttentionLaneOrders lanes_;
 };
 
-// The layout used when the user gives none: the smallest tensor parallelism (all experts' ranks in
-// one expert-parallel group for MoE models) whose weights and KV cache for `batch` requests fit one
-// GPU each. kDoesNotFit when even a whole node does not hold it.
-Result<ParallelLayout> SmallestFittingLayout(const Deployment& deployment, const Workload& workload,
-                                             std::int64_t batch, std::int64_t ctx_tokens,
-                                             const EvaluationOptions& options);
-
 }  // namespace infercast
