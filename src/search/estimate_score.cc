@@ -117,8 +117,7 @@ std::optional<std::string> Overload(const ServingRun& run) {
   }
   return fmt::format(
       "cannot keep up with {:g} requests/s ({:.3g} were served): the time to first token grows "
-      "with "
-      "the length of the run",
+      "with the length of the run",
       run.load.rate, f.requests_per_s);
 }
 

@@ -13,6 +13,8 @@ namespace infercast {
 constexpr std::size_t kLeastLayouts = 5;
 constexpr std::size_t kSpareLayouts = 2;
 
+// Deployments that the formula finds this much too slow may yet meet the target.
+constexpr double kSlack = 1.15;
 // Runs at most.
 constexpr int kMostTries = 6;
 // Halvings of the step between a rung that fails and one that does not, where runs are long.

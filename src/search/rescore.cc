@@ -15,13 +15,11 @@
 
 #include "search/ladder.h"
 #include "search/row_runner.h"
+#include "serving/wave_watch.h"
 
 namespace infercast {
 
 namespace {
-
-// Rows that the formula finds this much too slow may yet meet the target.
-constexpr double kSlack = 1.15;
 
 // The work of a run is counted in requests that are simulated, that of the formula's search in the
 // requests that could have been in its time. Both are counts, so the bound is the same everywhere;
@@ -36,8 +34,8 @@ constexpr double kLeastFrontWork = 5000;
 
 double WorkOf(const PickRow& row, bool pools) {
   // Waves that are alike are left out (serving/wave_watch.h).
-  const double waves = pools && row.concurrency > 1024 ? 6 : 10;
-  return waves * row.concurrency;
+  const bool whole = !pools || row.concurrency <= static_cast<double>(kAlwaysWhole);
+  return (whole ? static_cast<double>(kLoadWaves) : 6) * row.concurrency;
 }
 
 // What runs may cost so that a search takes no more than twice its time by the formula.

@@ -16,6 +16,7 @@
 #include "search/ladder.h"
 #include "search/row_runner.h"
 #include "search/task_resolution.h"
+#include "serving/benchmark_load.h"
 
 namespace infercast {
 namespace {
@@ -24,8 +25,6 @@ namespace {
 constexpr std::size_t kBestOfEach = 60;
 // Layouts that are run at most while too few of them meet the targets, unless more are shown.
 constexpr std::size_t kMostLayouts = 64;
-// Deployments that the formula finds this much too slow may yet meet the target.
-constexpr double kSlack = 1.15;
 // Requests of a run that may be made freely; of longer ones only as many as are needed.
 constexpr double kCheapRun = 10000;
 
@@ -227,7 +226,9 @@ void Climb(const MixResult& result, std::int64_t total_gpus, MixLadder& ladder) 
   const auto load = [&](std::size_t place) {
     return PickRowOf(ladder.rungs[place].rows.front()).concurrency;
   };
-  const auto cheap = [&](std::size_t place) { return 10 * load(place) <= kCheapRun; };
+  const auto cheap = [&](std::size_t place) {
+    return static_cast<double>(kLoadWaves) * load(place) <= kCheapRun;
+  };
   const auto met = [&](std::size_t place) {
     MixedDeployment& mixed = ladder.rungs[place];
     for (std::size_t k = 0; k < kinds; ++k) {

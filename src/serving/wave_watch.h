@@ -19,6 +19,9 @@
 
 namespace infercast {
 
+// Runs with up to this many requests in flight are whole.
+inline constexpr std::int64_t kAlwaysWhole = 1024;
+
 class WaveWatch {
  public:
   explicit WaveWatch(const LoadSpec& load)
@@ -44,8 +47,7 @@ class WaveWatch {
   }
 
  private:
-  static constexpr std::int64_t kAlwaysWhole = 1024;  // requests in flight
-  static constexpr std::size_t kFirstJudged = 2;      // after the burst and one more
+  static constexpr std::size_t kFirstJudged = 2;  // after the burst and one more
   static constexpr double kTolerance = 0.004;
   static constexpr double kFastestDecay = 0.5;
 
