@@ -14,7 +14,7 @@
 #include <utility>
 #include <variant>
 
-#include "serving/deployment.h"
+#include "serving/measured_deployment.h"
 #include "tables/measured_data.h"
 
 namespace infercast {
@@ -48,7 +48,6 @@ constexpr Subject kSubjects[] = {
 Result<std::shared_ptr<const Worker>> WorkerOf(const Subject& subject, const char* system,
                                                Backend backend, DatabaseMode mode,
                                                std::optional<std::string> version = {}) {
-  const auto root = testing::SystemsRoot();
   DeploymentRequest request;
   request.model = subject.model;
   request.system = system;
@@ -56,21 +55,9 @@ Result<std::shared_ptr<const Worker>> WorkerOf(const Subject& subject, const cha
   request.mode = mode;
   request.allow_unlisted = version.has_value();
   request.version = std::move(version);
-  // Of DeepSeek on Hopper 8-bit attention was not measured.
-  if (std::string(subject.model).starts_with("deepseek") && std::string(system) == "h200_sxm") {
-    request.build.quant.fmha = FmhaQuant::kBfloat16;
-  }
-  const SystemsCatalog systems({*root});
-  CheckpointSearch checkpoints;
-  checkpoints.config_dirs.push_back(root->parent_path() / "model_configs");
-  IC_ASSIGN(const auto deployment, Deployment::Open(request, systems, checkpoints));
-  ParallelLayout layout;
-  layout.tp = subject.tp;
-  layout.dp = subject.dp;
-  if (subject.experts > 0) {
-    layout.moe_tp = 1;
-    layout.moe_ep = subject.experts;
-  }
+  testing::UseMeasuredAttention(request);
+  IC_ASSIGN(const auto deployment, testing::OpenDeployment(request));
+  const ParallelLayout layout = testing::LayoutOf(subject.tp, subject.dp, subject.experts);
   return deployment->MakeWorker(layout);
 }
 

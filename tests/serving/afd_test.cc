@@ -10,7 +10,7 @@
 #include "serving/afd_communication.h"
 #include "serving/afd_partition.h"
 #include "serving/afd_simulation.h"
-#include "serving/deployment.h"
+#include "serving/measured_deployment.h"
 #include "tables/measured_data.h"
 
 namespace infercast {
@@ -178,10 +178,7 @@ class AfdOnH200 : public ::testing::Test {
     request.backend = Backend::kVllm;
     request.version = "0.24.0";
     request.behaviour = Behaviour::kReference;
-    const SystemsCatalog systems({*root});
-    CheckpointSearch checkpoints;
-    checkpoints.config_dirs.push_back(root->parent_path() / "model_configs");
-    const auto deployment = Deployment::Open(request, systems, checkpoints);
+    const auto deployment = testing::OpenDeployment(request);
     ASSERT_TRUE(deployment) << deployment.error().message;
     AfdLayout layout;
     layout.expert_parallel = 8;

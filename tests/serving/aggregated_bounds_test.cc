@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "serving/deployment.h"
+#include "serving/measured_deployment.h"
 #include "tables/measured_data.h"
 
 namespace infercast {
@@ -26,25 +26,14 @@ constexpr Subject kSubjects[] = {
 
 std::shared_ptr<const Worker> WorkerOf(const Subject& subject, const char* system,
                                        Backend backend) {
-  const auto root = testing::SystemsRoot();
   DeploymentRequest request;
   request.model = subject.model;
   request.system = system;
   request.backend = backend;
-  if (std::string(subject.model).starts_with("deepseek") && std::string(system) == "h200_sxm") {
-    request.build.quant.fmha = FmhaQuant::kBfloat16;
-  }
-  const SystemsCatalog systems({*root});
-  CheckpointSearch checkpoints;
-  checkpoints.config_dirs.push_back(root->parent_path() / "model_configs");
-  const auto deployment = Deployment::Open(request, systems, checkpoints);
+  testing::UseMeasuredAttention(request);
+  const auto deployment = testing::OpenDeployment(request);
   if (!deployment) return nullptr;
-  ParallelLayout layout;
-  layout.tp = subject.tp;
-  if (subject.experts > 0) {
-    layout.moe_tp = 1;
-    layout.moe_ep = subject.experts;
-  }
+  const ParallelLayout layout = testing::LayoutOf(subject.tp, 1, subject.experts);
   const auto worker = (*deployment)->MakeWorker(layout);
   return worker ? *worker : nullptr;
 }

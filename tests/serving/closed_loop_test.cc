@@ -8,7 +8,7 @@
 #include <memory>
 #include <random>
 
-#include "serving/deployment.h"
+#include "serving/measured_deployment.h"
 #include "tables/measured_data.h"
 
 namespace infercast {
@@ -16,16 +16,11 @@ namespace {
 
 std::shared_ptr<StepCosts> CostsOf(const std::string& model, Backend backend,
                                    const ParallelLayout& layout) {
-  const auto root = testing::SystemsRoot();
-  if (!root) return nullptr;
   DeploymentRequest request;
   request.model = model;
   request.system = "h200_sxm";
   request.backend = backend;
-  const SystemsCatalog systems({*root});
-  CheckpointSearch checkpoints;
-  checkpoints.config_dirs.push_back(root->parent_path() / "model_configs");
-  const auto deployment = Deployment::Open(request, systems, checkpoints);
+  const auto deployment = testing::OpenDeployment(request);
   if (!deployment) return nullptr;
   auto worker = (*deployment)->MakeWorker(layout);
   if (!worker) return nullptr;

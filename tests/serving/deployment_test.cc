@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "tables/measured_data.h"
+#include "serving/measured_deployment.h"
 
 namespace infercast {
 namespace {
@@ -12,16 +12,12 @@ namespace {
 constexpr std::int64_t kTokens = 65536;
 
 Result<std::shared_ptr<const Deployment>> Open(const std::string& model, Behaviour behaviour) {
-  const auto root = testing::SystemsRoot();
-  if (!root) return Fail(ErrorKind::kDataRoot, "no measured data: run infercast data fetch");
   DeploymentRequest request;
   request.model = model;
   request.system = "h200_sxm";
   request.backend = Backend::kVllm;
   request.behaviour = behaviour;
-  CheckpointSearch checkpoints;
-  checkpoints.config_dirs.push_back(root->parent_path() / "model_configs");
-  return Deployment::Open(request, SystemsCatalog({*root}), checkpoints);
+  return testing::OpenDeployment(request);
 }
 
 // Bytes of one long sequence, from a worker that is asked for by its build options or its layout.

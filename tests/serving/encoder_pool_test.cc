@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "serving/deployment.h"
+#include "serving/measured_deployment.h"
 #include "tables/measured_data.h"
 
 namespace infercast {
@@ -23,18 +23,13 @@ Workload TwoImages() {
 class EncodeWorkersOnH200 : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto root = testing::SystemsRoot();
-    ASSERT_TRUE(root) << "no measured data: run infercast data fetch";
     DeploymentRequest request;
     request.model = "Qwen/Qwen3-VL-8B-Instruct";
     request.system = "h200_sxm";
     request.backend = Backend::kVllm;
     request.behaviour = Behaviour::kReference;
     request.build.language_only = true;
-    const SystemsCatalog systems({*root});
-    CheckpointSearch checkpoints;
-    checkpoints.config_dirs.push_back(root->parent_path() / "model_configs");
-    const auto deployment = Deployment::Open(request, systems, checkpoints);
+    const auto deployment = testing::OpenDeployment(request);
     ASSERT_TRUE(deployment) << deployment.error().message;
     deployment_ = *deployment;
     const auto plan = deployment_->Plan({});

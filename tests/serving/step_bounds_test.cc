@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "serving/deployment.h"
+#include "serving/measured_deployment.h"
 #include "serving/step_costs.h"
 #include "tables/measured_data.h"
 
@@ -33,27 +33,14 @@ constexpr Subject kSubjects[] = {
 };
 
 std::shared_ptr<StepCosts> CostsOf(const Subject& subject, Backend backend) {
-  const auto root = testing::SystemsRoot();
   DeploymentRequest request;
   request.model = subject.model;
   request.system = "h200_sxm";
   request.backend = backend;
-  // Of DeepSeek on Hopper 8-bit attention was not measured.
-  if (std::string(subject.model).starts_with("deepseek")) {
-    request.build.quant.fmha = FmhaQuant::kBfloat16;
-  }
-  const SystemsCatalog systems({*root});
-  CheckpointSearch checkpoints;
-  checkpoints.config_dirs.push_back(root->parent_path() / "model_configs");
-  const auto deployment = Deployment::Open(request, systems, checkpoints);
+  testing::UseMeasuredAttention(request);
+  const auto deployment = testing::OpenDeployment(request);
   if (!deployment) return nullptr;
-  ParallelLayout layout;
-  layout.tp = subject.tp;
-  layout.dp = subject.dp;
-  if (subject.experts > 0) {
-    layout.moe_tp = 1;
-    layout.moe_ep = subject.experts;
-  }
+  const ParallelLayout layout = testing::LayoutOf(subject.tp, subject.dp, subject.experts);
   auto worker = (*deployment)->MakeWorker(layout);
   if (!worker) return nullptr;
   auto costs = StepCosts::Create(*std::move(worker));

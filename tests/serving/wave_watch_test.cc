@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "serving/closed_loop.h"
-#include "serving/deployment.h"
+#include "serving/measured_deployment.h"
 #include "tables/measured_data.h"
 
 namespace infercast {
@@ -67,17 +67,12 @@ TEST(WaveWatch, RepeatedValuesCountAsOften) {
 class ShortRuns : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto root = testing::SystemsRoot();
-    ASSERT_TRUE(root) << "no measured data: run infercast data fetch";
     DeploymentRequest request;
     request.model = "Qwen/Qwen3-8B";
     request.system = "h200_sxm";
     request.backend = Backend::kSglang;
-    const SystemsCatalog systems({*root});
-    CheckpointSearch checkpoints;
-    checkpoints.config_dirs.push_back(root->parent_path() / "model_configs");
-    const auto deployment = Deployment::Open(request, systems, checkpoints);
-    ASSERT_TRUE(deployment);
+    const auto deployment = testing::OpenDeployment(request);
+    ASSERT_TRUE(deployment) << deployment.error().message;
     auto worker = (*deployment)->MakeWorker(ParallelLayout());
     ASSERT_TRUE(worker);
     auto prefill = StepCosts::Create(*worker);

@@ -4,24 +4,19 @@
 #include <memory>
 #include <string>
 
-#include "serving/deployment.h"
+#include "serving/measured_deployment.h"
 #include "tables/measured_data.h"
 
 namespace infercast {
 namespace {
 
 Result<std::shared_ptr<const Worker>> Qwen32(Backend backend) {
-  const auto root = testing::SystemsRoot();
-  if (!root) return Fail(ErrorKind::kDataRoot, "no measured data: run infercast data fetch");
   DeploymentRequest request;
   request.model = "Qwen/Qwen3-32B";
   request.system = "h200_sxm";
   request.backend = backend;
   request.behaviour = Behaviour::kReference;
-  const SystemsCatalog systems({*root});
-  CheckpointSearch checkpoints;
-  checkpoints.config_dirs.push_back(root->parent_path() / "model_configs");
-  IC_ASSIGN(const auto deployment, Deployment::Open(request, systems, checkpoints));
+  IC_ASSIGN(const auto deployment, testing::OpenDeployment(request));
   ParallelLayout layout;
   layout.tp = 2;
   return deployment->MakeWorker(layout);
